@@ -1,0 +1,1 @@
+//! Toolhook: tools as data for AI agents.
