@@ -1,0 +1,33 @@
+//! Values and rules: what a tool, a handler, a call and an answer *are*.
+//!
+//! What is absent here on purpose: I/O, async, clocks, randomness, status codes, SQL. Everything in this room is a
+//! value or a pure function, so that every other room can rely on it and every rule can be tested without a server.
+
+pub mod arguments;
+pub mod call;
+pub mod fault;
+pub mod fields;
+pub mod handler;
+pub mod headers;
+pub mod json;
+pub mod key;
+pub mod limits;
+pub mod options;
+pub mod role;
+pub mod schema;
+pub mod tenant;
+pub mod tool;
+mod violation;
+
+pub use call::{Answered, CallStatus, Caller, Content, Failure, Outcome, Success, ToolCall};
+pub use fault::{Fault, Faults, Pointer};
+pub use fields::{Fields, Reader};
+pub use handler::{Handler, HandlerDraft, HandlerKind, HandlerName};
+pub use key::KeyToken;
+pub use limits::Limits;
+pub use options::ToolOptions;
+pub use role::Role;
+pub use schema::InputSchema;
+pub use tenant::{TenantLimits, TenantName};
+pub use tool::{HandlerRef, Tool, ToolDraft, ToolName};
+pub use violation::Violation;

@@ -1,0 +1,392 @@
+//! A tool's JSON Schema: its text as written, and the validator compiled from it.
+
+use super::json;
+use super::violation::Violation;
+use jsonschema::{PatternOptions, Validator};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+/// The longest schema, in bytes of its text.
+pub const MAX_BYTES: usize = 64 * 1024;
+/// The deepest schema, in levels of arrays and objects. (A compiler that recurses over 1,000 levels overflows its stack,
+/// and takes every tenant down with it.)
+pub const MAX_DEPTH: usize = 32;
+/// The most schema positions, counted after references are followed: doubled references make a short text a long check.
+pub const MAX_WEIGHT: u64 = 10_000;
+/// The most `pattern`s.
+pub const MAX_PATTERNS: usize = 32;
+/// Bytes that one compiled pattern may take; bounds the time of a match too.
+const PATTERN_BYTES: usize = 256 * 1024;
+/// How many violations of one value are told.
+const MAX_VIOLATIONS: usize = 10;
+
+/// The drafts that are understood, as `$schema` names them.
+const DRAFTS: [&str; 5] = [
+    "https://json-schema.org/draft/2020-12/schema",
+    "https://json-schema.org/draft/2019-09/schema",
+    "http://json-schema.org/draft-07/schema",
+    "http://json-schema.org/draft-06/schema",
+    "http://json-schema.org/draft-04/schema",
+];
+
+/// A schema that was checked against its meta-schema and compiled. Cheap to clone.
+#[derive(Clone)]
+pub struct InputSchema(Arc<Compiled>);
+
+struct Compiled {
+    raw: Box<RawValue>,
+    value: Value,
+    validator: Validator,
+}
+
+/// What is wrong with a schema: a JSON Pointer into it, and a sentence for its author.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaFault {
+    /// The place in the schema.
+    pub pointer: String,
+    /// What is wrong there.
+    pub detail: String,
+}
+
+impl SchemaFault {
+    fn at(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self { pointer: pointer.into(), detail: detail.into() }
+    }
+}
+
+impl InputSchema {
+    /// Checks and compiles the schema of a tool's input: an object's, by its root.
+    pub fn compile(raw: &RawValue) -> Result<Self, SchemaFault> {
+        let value = read(raw)?;
+        let Value::Object(root) = &value else {
+            return Err(SchemaFault::at("", format!("expected a schema object, got {}", json::kind(&value))));
+        };
+        match root.get("type") {
+            None => {}
+            Some(Value::String(kind)) if kind == "object" => {}
+            Some(_) => {
+                return Err(SchemaFault::at("/type", "the root of an input schema has the type \"object\", or none"));
+            }
+        }
+        Self::build(raw, value)
+    }
+
+    /// Checks and compiles the schema of a tool's structured output. Any root is allowed.
+    pub fn compile_output(raw: &RawValue) -> Result<Self, SchemaFault> {
+        let value = read(raw)?;
+        if !value.is_object() {
+            return Err(SchemaFault::at("", format!("expected a schema object, got {}", json::kind(&value))));
+        }
+        Self::build(raw, value)
+    }
+
+    fn build(raw: &RawValue, value: Value) -> Result<Self, SchemaFault> {
+        check_draft(&value)?;
+        jsonschema::meta::validate(&value).map_err(|error| {
+            let told = Violation::from_error(&error);
+            SchemaFault::at(told.pointer, format!("is no valid JSON Schema here: {}", told.detail))
+        })?;
+        gate::check(&value)?;
+        let validator = jsonschema::options()
+            .offline()
+            .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES))
+            .build(&value)
+            .map_err(|error| SchemaFault::at(error.instance_path().to_string(), unbuildable(&error)))?;
+        Ok(Self(Arc::new(Compiled { raw: raw.to_owned(), value, validator })))
+    }
+
+    /// The text, byte for byte as it was written.
+    pub fn raw(&self) -> &RawValue {
+        &self.0.raw
+    }
+
+    /// The schema as a value, keys in the order in which they were written.
+    pub fn value(&self) -> &Value {
+        &self.0.value
+    }
+
+    /// Holds a value against the schema; the violations are bounded in number and never repeat the value.
+    pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
+        if self.0.validator.is_valid(value) {
+            return Ok(());
+        }
+        Err(self.0.validator.iter_errors(value).take(MAX_VIOLATIONS).map(|e| Violation::from_error(&e)).collect())
+    }
+}
+
+impl std::fmt::Debug for InputSchema {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_tuple("InputSchema").field(&self.0.raw.get()).finish()
+    }
+}
+
+impl PartialEq for InputSchema {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.raw.get() == other.0.raw.get()
+    }
+}
+
+fn read(raw: &RawValue) -> Result<Value, SchemaFault> {
+    let text = raw.get();
+    if text.len() > MAX_BYTES {
+        return Err(SchemaFault::at(
+            "",
+            format!("a schema has at most {MAX_BYTES} bytes, this one has {}", text.len()),
+        ));
+    }
+    json::parse(text.as_bytes(), MAX_DEPTH).map_err(|detail| SchemaFault::at("", detail))
+}
+
+fn check_draft(schema: &Value) -> Result<(), SchemaFault> {
+    match schema.get("$schema") {
+        None => Ok(()),
+        Some(Value::String(uri)) if DRAFTS.contains(&uri.trim_end_matches('#')) => Ok(()),
+        Some(_) => Err(SchemaFault::at("/$schema", format!("expected one of {}", DRAFTS.join(", ")))),
+    }
+}
+
+fn unbuildable(error: &jsonschema::ValidationError<'_>) -> String {
+    use jsonschema::error::ValidationErrorKind as K;
+    match error.kind() {
+        K::Format { format } if format == "regex" => {
+            "is no pattern that is taken here: no look-around, no back-references, and not too large when compiled"
+                .to_owned()
+        }
+        K::Referencing(why) => format!("a reference leads nowhere: {why}"),
+        _ => format!("cannot be compiled: {}", Violation::from_error(error).detail),
+    }
+}
+
+mod gate {
+    //! What a schema may cost, told before anything is compiled: local references only, bounded patterns, and a bounded
+    //! number of schema positions once references are followed.
+
+    use super::{MAX_PATTERNS, MAX_WEIGHT, SchemaFault};
+    use crate::domain::fault::Pointer;
+    use serde_json::Value;
+    use std::collections::HashMap;
+
+    /// Keywords whose value is one schema.
+    const ONE: [&str; 14] = [
+        "additionalItems",
+        "additionalProperties",
+        "contains",
+        "contentSchema",
+        "else",
+        "if",
+        "items",
+        "not",
+        "propertyNames",
+        "then",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+        "extends",
+        "disallow",
+    ];
+    /// Keywords whose value is a list of schemas.
+    const LIST: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefixItems"];
+    /// Keywords whose value is a map from names to schemas.
+    const NAMED: [&str; 6] =
+        ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
+
+    struct Gate<'a> {
+        root: &'a Value,
+        /// The weight behind each reference; `None` while it is being counted, which is what a cycle meets.
+        behind: HashMap<&'a str, Option<u64>>,
+        patterns: usize,
+    }
+
+    pub(super) fn check(root: &Value) -> Result<(), SchemaFault> {
+        let mut gate = Gate { root, behind: HashMap::new(), patterns: 0 };
+        let weight = gate.weigh(root, &Pointer::root())?;
+        if weight > MAX_WEIGHT {
+            return Err(SchemaFault::at(
+                "",
+                format!("too much to check: more than {MAX_WEIGHT} places once references are followed"),
+            ));
+        }
+        Ok(())
+    }
+
+    impl<'a> Gate<'a> {
+        fn weigh(&mut self, schema: &'a Value, at: &Pointer) -> Result<u64, SchemaFault> {
+            let Value::Object(members) = schema else { return Ok(1) };
+            let mut weight: u64 = 1;
+            for (keyword, value) in members {
+                let place = at.key(keyword);
+                let more = match keyword.as_str() {
+                    "$ref" | "$dynamicRef" | "$recursiveRef" => self.follow(value, &place)?,
+                    "$id" | "id" if value.is_string() => {
+                        return Err(SchemaFault::at(
+                            place.as_str(),
+                            "is not taken: it would move what the references below it mean",
+                        ));
+                    }
+                    "pattern" => self.count_pattern(&place)?,
+                    "enum" => value.as_array().map_or(0, |all| all.len() as u64 / 10),
+                    name => self.weigh_keyword(name, value, &place)?,
+                };
+                weight = weight.saturating_add(more);
+            }
+            Ok(weight)
+        }
+
+        fn weigh_keyword(&mut self, keyword: &str, value: &'a Value, place: &Pointer) -> Result<u64, SchemaFault> {
+            let mut weight: u64 = 0;
+            match value {
+                Value::Array(all) if LIST.contains(&keyword) => {
+                    for (index, inner) in all.iter().enumerate() {
+                        weight = weight.saturating_add(self.weigh(inner, &place.index(index))?);
+                    }
+                }
+                Value::Object(all) if NAMED.contains(&keyword) => {
+                    let definitions = matches!(keyword, "$defs" | "definitions");
+                    for (name, inner) in all {
+                        if keyword == "patternProperties" {
+                            self.count_pattern(&place.key(name))?;
+                        }
+                        let inner = self.weigh(inner, &place.key(name))?;
+                        // A definition is only checked where something refers to it.
+                        weight = weight.saturating_add(if definitions { 1 } else { inner });
+                    }
+                }
+                Value::Object(_) if ONE.contains(&keyword) => weight = self.weigh(value, place)?,
+                _ => {}
+            }
+            Ok(weight)
+        }
+
+        fn count_pattern(&mut self, place: &Pointer) -> Result<u64, SchemaFault> {
+            self.patterns += 1;
+            if self.patterns > MAX_PATTERNS {
+                return Err(SchemaFault::at(place.as_str(), format!("a schema has at most {MAX_PATTERNS} patterns")));
+            }
+            Ok(1)
+        }
+
+        fn follow(&mut self, reference: &'a Value, place: &Pointer) -> Result<u64, SchemaFault> {
+            let Value::String(reference) = reference else { return Ok(1) };
+            let Some(fragment) = reference.strip_prefix('#') else {
+                return Err(SchemaFault::at(
+                    place.as_str(),
+                    "refers outside this document; only references that start with # are followed",
+                ));
+            };
+            if let Some(known) = self.behind.get(reference.as_str()) {
+                return Ok(known.unwrap_or(1));
+            }
+            // Anchors are found by the compiler; a pointer that it cannot resolve is its error to tell.
+            let Some(target) = self.root.pointer(&percent_decoded(fragment)) else { return Ok(1) };
+            self.behind.insert(reference, None);
+            let weight = self.weigh(target, &Pointer::root().join(fragment))?;
+            self.behind.insert(reference, Some(weight));
+            Ok(weight)
+        }
+    }
+
+    fn percent_decoded(fragment: &str) -> String {
+        let mut bytes = fragment.bytes();
+        let mut decoded = Vec::with_capacity(fragment.len());
+        while let Some(byte) = bytes.next() {
+            let pair = (byte == b'%').then(|| [bytes.clone().next(), bytes.clone().nth(1)]);
+            match pair {
+                Some([Some(high), Some(low)]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                    let digit = |c: u8| char::from(c).to_digit(16).unwrap_or(0);
+                    decoded.push(u8::try_from(digit(high) * 16 + digit(low)).unwrap_or(b'%'));
+                    bytes.nth(1);
+                }
+                _ => decoded.push(byte),
+            }
+        }
+        String::from_utf8_lossy(&decoded).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compile(text: &str) -> Result<InputSchema, SchemaFault> {
+        InputSchema::compile(&RawValue::from_string(text.to_owned()).unwrap())
+    }
+
+    #[test]
+    fn a_schema_comes_back_as_it_was_written() {
+        let text = "{ \"type\":\"object\",\n \"properties\": {\"z\":{}, \"a\":{\"minimum\": 1.10}} }";
+        assert_eq!(compile(text).unwrap().raw().get(), text);
+    }
+
+    #[test]
+    fn the_root_is_an_object() {
+        for good in ["{}", r#"{"type":"object"}"#, r#"{"oneOf":[{"required":["a"]},{"required":["b"]}]}"#] {
+            assert!(compile(good).is_ok(), "{good}");
+        }
+        for bad in ["true", "[]", "null", r#"{"type":"array"}"#, r#"{"type":["object","null"]}"#] {
+            assert!(compile(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_would_reach_outside_or_cost_too_much_is_refused() {
+        let doubled = |keyword: &str, levels: usize| {
+            let defs: Vec<String> = (0..levels)
+                .map(|n| {
+                    format!(
+                        "\"d{n}\":{{\"{keyword}\":[{{\"$ref\":\"#/$defs/d{m}\"}},{{\"$ref\":\"#/$defs/d{m}\"}}]}}",
+                        m = n + 1
+                    )
+                })
+                .collect();
+            format!(
+                "{{\"$ref\":\"#/$defs/d0\",\"$defs\":{{{},\"d{levels}\":{{\"type\":\"object\"}}}}}}",
+                defs.join(",")
+            )
+        };
+        let patterns: Vec<String> = (0..33).map(|n| format!("\"p{n}\":{{\"pattern\":\"a\"}}")).collect();
+        for bad in [
+            r#"{"properties":{"a":{"$ref":"https://example.com/s.json"}}}"#.to_owned(),
+            r#"{"properties":{"a":{"$ref":"file:///etc/passwd"}}}"#.to_owned(),
+            r#"{"$id":"file:///etc/","properties":{"a":{"$ref":"passwd"}}}"#.to_owned(),
+            r#"{"$schema":"https://example.com/own"}"#.to_owned(),
+            r##"{"properties":{"a":{"$ref":"#/$defs/none"}}}"##.to_owned(),
+            r#"{"properties":{"a":{"pattern":"(?:\\w{1000}){100}"}}}"#.to_owned(),
+            r#"{"properties":{"a":{"pattern":"(?=a)b"}}}"#.to_owned(),
+            r#"{"type":"objekt"}"#.to_owned(),
+            r#"{"required":"a"}"#.to_owned(),
+            format!("{{\"properties\":{{{}}}}}", patterns.join(",")),
+            doubled("anyOf", 16),
+            doubled("allOf", 60),
+            "{\"not\":".repeat(40) + "{}" + &"}".repeat(40),
+            format!("{{\"description\":\"{}\"}}", "x".repeat(MAX_BYTES)),
+        ] {
+            assert!(compile(&bad).is_err(), "{}", &bad[..bad.len().min(120)]);
+        }
+        assert!(compile(&doubled("anyOf", 8)).is_ok());
+        assert!(compile(r##"{"properties":{"next":{"$ref":"#"}}}"##).is_ok());
+        assert!(compile(r#"{"properties":{"$ref":{"type":"string"},"pattern":{},"$id":{"type":"string"}}}"#).is_ok());
+    }
+
+    #[test]
+    fn a_violation_names_the_place_and_what_was_expected_but_not_the_value() {
+        let schema = compile(
+            r#"{"type":"object","required":["city"],"additionalProperties":false,"properties":{
+                "city":{"type":"string","maxLength":3},"days":{"type":"integer","minimum":1},
+                "unit":{"enum":["C","F"]},"when":{"anyOf":[{"type":"string"},{"type":"object","required":["at"]}]}}}"#,
+        )
+        .unwrap();
+        let told = |text: &str| {
+            let value: Value = serde_json::from_str(text).unwrap();
+            schema.check(&value).unwrap_err().iter().map(Violation::phrase).collect::<Vec<_>>().join(" | ")
+        };
+        assert_eq!(told("{}"), "the required property \"city\" is missing");
+        assert_eq!(told(r#"{"city":5}"#), "/city: expected a string, got a number");
+        assert_eq!(told(r#"{"city":"hunter2"}"#), "/city: expected at most 3 characters");
+        assert_eq!(
+            told(r#"{"city":"a","days":0,"x":1}"#),
+            "/days: expected a number of at least 1 | unknown property \"x\""
+        );
+        assert_eq!(told(r#"{"city":"a","unit":"K"}"#), "/unit: expected one of \"C\", \"F\"");
+        assert!(told(r#"{"city":"a","when":{}}"#).contains("the required property \"at\" is missing"));
+    }
+}
