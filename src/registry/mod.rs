@@ -1,0 +1,8 @@
+//! One tenant's tools, compiled: what is listed is what can be called.
+//!
+//! A [`Registry`] never changes. A write to the tenant's tools makes the next one; requests that hold the old one finish
+//! with it.
+
+mod snapshot;
+
+pub use snapshot::{Broken, Entry, Registry, TenantFacts};
