@@ -1,0 +1,3 @@
+//! Values and rules: no I/O, no async, no clock.
+
+pub mod headers;
