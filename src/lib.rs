@@ -1,4 +1,5 @@
 //! Toolhook: tools as data for AI agents.
 
 pub mod domain;
+pub mod egress;
 pub mod registry;
