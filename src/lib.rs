@@ -2,4 +2,5 @@
 
 pub mod domain;
 pub mod egress;
+pub mod execution;
 pub mod registry;
