@@ -1,1 +1,3 @@
 //! Toolhook: tools as data for AI agents.
+
+pub mod cli;
