@@ -1,5 +1,7 @@
 //! Toolhook: tools as data for AI agents.
 
+pub mod cli;
 pub mod domain;
+pub mod egress;
 pub mod registry;
 pub mod store;
