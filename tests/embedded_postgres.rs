@@ -1,8 +1,5 @@
 //! The launcher against the machine's own Postgres: it starts, is shared, stops, and comes back after every kind of kill.
-#![expect(
-    clippy::unwrap_used,
-    reason = "clippy's leave for tests does not reach their helper functions"
-)]
+#![expect(clippy::unwrap_used, reason = "clippy's leave for tests does not reach their helper functions")]
 
 use std::{
     io::{BufRead, BufReader},
@@ -22,15 +19,8 @@ use toolhook::cli::postgres::{EmbeddedPostgres, Options, Search, StartError};
 /// In memory where there is such a folder: these tests are about processes, not about disks.
 fn scratch() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
-    let parent = if memory.is_dir() {
-        memory.to_owned()
-    } else {
-        std::env::temp_dir()
-    };
-    tempfile::Builder::new()
-        .prefix("toolhook-embedded-")
-        .tempdir_in(parent)
-        .unwrap()
+    let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    tempfile::Builder::new().prefix("toolhook-embedded-").tempdir_in(parent).unwrap()
 }
 
 #[expect(
@@ -61,15 +51,10 @@ fn query(server: &EmbeddedPostgres, statement: &'static str) -> i64 {
 }
 
 fn try_query(url: &str, statement: &'static str) -> sqlx::Result<i64> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut connection = PgConnection::connect(url).await?;
-        let answer = sqlx::query_scalar(statement)
-            .fetch_optional(&mut connection)
-            .await?;
+        let answer = sqlx::query_scalar(statement).fetch_optional(&mut connection).await?;
         connection.close().await?;
         Ok(answer.unwrap_or_default())
     })
@@ -111,22 +96,14 @@ fn two_that_start_at_once_get_one_server() {
         starting.map(|server| server.join().unwrap())
     });
     assert_eq!(servers.iter().filter(|server| !server.adopted()).count(), 1);
-    assert!(
-        servers
-            .iter()
-            .all(|server| server.pid() == servers[0].pid())
-    );
+    assert!(servers.iter().all(|server| server.pid() == servers[0].pid()));
 }
 
 #[test]
 fn it_starts_again_after_its_server_was_killed() {
     let dir = scratch();
     // Durable: without it, the last commits are only in the memory of the server when it is killed.
-    let first = EmbeddedPostgres::start(&Options {
-        durable: true,
-        ..options(dir.path())
-    })
-    .unwrap();
+    let first = EmbeddedPostgres::start(&Options { durable: true, ..options(dir.path()) }).unwrap();
     query(&first, "CREATE TABLE note (n bigint)");
     query(&first, "INSERT INTO note VALUES (7)");
     kill_hard(first.pid());
@@ -143,10 +120,7 @@ const OWNER_OF: &str = "TOOLHOOK_TEST_OWNER_OF";
 
 /// Runs itself as a second process that owns a server, and kills that process.
 #[test]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "tells the second process from the first"
-)]
+#[expect(clippy::disallowed_methods, reason = "tells the second process from the first")]
 fn a_killed_owner_leaves_nothing_in_the_way() {
     if let Some(data_dir) = std::env::var_os(OWNER_OF) {
         let server = start(Path::new(&data_dir));
@@ -156,11 +130,7 @@ fn a_killed_owner_leaves_nothing_in_the_way() {
     }
     let dir = scratch();
     let mut owner = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "a_killed_owner_leaves_nothing_in_the_way",
-            "--nocapture",
-        ])
+        .args(["--exact", "a_killed_owner_leaves_nothing_in_the_way", "--nocapture"])
         .env(OWNER_OF, dir.path())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
@@ -181,11 +151,7 @@ fn a_killed_owner_leaves_nothing_in_the_way() {
     assert!(!next.adopted());
     assert_ne!(next.pid(), pid);
     assert_eq!(query(&next, "SELECT n FROM note"), 9);
-    assert!(
-        began.elapsed() < Duration::from_secs(20),
-        "{:?}",
-        began.elapsed()
-    );
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     owner.wait().unwrap();
 }
 
@@ -222,10 +188,7 @@ fn a_cluster_of_another_major_is_left_alone() {
     std::fs::create_dir(&cluster).unwrap();
     std::fs::write(cluster.join("PG_VERSION"), "9\n").unwrap();
     let error = EmbeddedPostgres::start(&options(dir.path())).unwrap_err();
-    assert!(
-        matches!(error, StartError::WrongMajor { needed: 9, .. }),
-        "{error}"
-    );
+    assert!(matches!(error, StartError::WrongMajor { needed: 9, .. }), "{error}");
 }
 
 fn as_mktemp_makes_it(dir: &tempfile::TempDir) {
@@ -241,14 +204,8 @@ fn as_root_a_closed_parent_is_named_with_a_way_out() {
     as_mktemp_makes_it(&closed);
     let error = EmbeddedPostgres::start(&options(&closed.path().join("data"))).unwrap_err();
     let text = error.to_string();
-    assert!(
-        text.contains(&closed.path().display().to_string()),
-        "{text}"
-    );
-    assert!(
-        text.contains("--data-dir") && text.contains("/var/lib/toolhook"),
-        "{text}"
-    );
+    assert!(text.contains(&closed.path().display().to_string()), "{text}");
+    assert!(text.contains("--data-dir") && text.contains("/var/lib/toolhook"), "{text}");
     // The folder itself may be as mktemp makes it: it is opened for passing through.
     let itself = scratch();
     as_mktemp_makes_it(&itself);

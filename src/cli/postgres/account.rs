@@ -32,25 +32,16 @@ impl Account {
         let owner = fs::metadata(cluster)
             .ok()
             .filter(|meta| meta.uid() != 0)
-            .map(|meta| Self {
-                uid: meta.uid(),
-                gid: meta.gid(),
-            });
+            .map(|meta| Self { uid: meta.uid(), gid: meta.gid() });
         owner
             .or_else(|| Self::named("postgres"))
             .or_else(|| Self::named("nobody"))
-            .or(Some(Self {
-                uid: NOBODY,
-                gid: NOBODY,
-            }))
+            .or(Some(Self { uid: NOBODY, gid: NOBODY }))
     }
 
     fn named(name: &str) -> Option<Self> {
         let user = User::from_name(name).ok().flatten()?;
-        Some(Self {
-            uid: user.uid.as_raw(),
-            gid: user.gid.as_raw(),
-        })
+        Some(Self { uid: user.uid.as_raw(), gid: user.gid.as_raw() })
     }
 
     pub(super) fn name(self) -> String {
@@ -73,9 +64,7 @@ impl Account {
     pub(super) fn first_closed(self, path: &Path) -> Option<PathBuf> {
         let mut way: Vec<&Path> = path.ancestors().collect();
         way.reverse();
-        way.into_iter()
-            .find(|folder| fs::metadata(folder).is_ok_and(|meta| !self.may_enter(&meta)))
-            .map(Path::to_owned)
+        way.into_iter().find(|folder| fs::metadata(folder).is_ok_and(|meta| !self.may_enter(&meta))).map(Path::to_owned)
     }
 
     fn may_enter(self, folder: &fs::Metadata) -> bool {
@@ -110,10 +99,7 @@ pub(super) fn command(program: &Path, account: Option<Account>) -> Command {
 /// Has the kernel interrupt the command's process when the *thread* that spawns it ends, so also when we are killed. Spawn only
 /// from a thread that lives as long as the process should.
 #[cfg(target_os = "linux")]
-#[expect(
-    unsafe_code,
-    reason = "the parent-death signal can only be asked for between fork and exec"
-)]
+#[expect(unsafe_code, reason = "the parent-death signal can only be asked for between fork and exec")]
 pub(super) fn end_with_this_thread(command: &mut Command) {
     use nix::{
         errno::Errno,
@@ -157,19 +143,13 @@ mod tests {
         };
         open(&top, 0o755);
         open(&closed, 0o700);
-        let stranger = Account {
-            uid: 54321,
-            gid: 54321,
-        };
+        let stranger = Account { uid: 54321, gid: 54321 };
         assert_eq!(stranger.first_closed(&below), Some(closed.clone()));
         open(&closed, 0o711);
         assert_eq!(stranger.first_closed(&below), None);
         open(&closed, 0o700);
         let owner = fs::metadata(&closed).unwrap();
-        let owner = Account {
-            uid: owner.uid(),
-            gid: owner.gid(),
-        };
+        let owner = Account { uid: owner.uid(), gid: owner.gid() };
         assert_eq!(owner.first_closed(&below), None);
     }
 }

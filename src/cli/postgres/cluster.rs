@@ -26,38 +26,26 @@ pub(super) fn ensure(
         return Ok(());
     }
     remove_unfinished(&folders.data_dir);
-    let making = folders
-        .data_dir
-        .join(format!("{IN_THE_MAKING}{}", std::process::id()));
+    let making = folders.data_dir.join(format!("{IN_THE_MAKING}{}", std::process::id()));
     match template {
         Some(template) => copy(template, &making, folders.account)
             .map_err(StartError::io("copy the template of a cluster to", &making))?,
         None => initdb(bindir, &making, folders.account, durable)?,
     }
-    fs::rename(&making, &folders.cluster)
-        .map_err(StartError::io("put the new cluster at", &folders.cluster))
+    fs::rename(&making, &folders.cluster).map_err(StartError::io("put the new cluster at", &folders.cluster))
 }
 
 /// What earlier starts left that were killed in between. Best effort: they are only in the way of disk space.
 fn remove_unfinished(data_dir: &Path) {
     let entries = fs::read_dir(data_dir).into_iter().flatten().flatten();
     for entry in entries {
-        if entry
-            .file_name()
-            .to_string_lossy()
-            .starts_with(IN_THE_MAKING)
-        {
+        if entry.file_name().to_string_lossy().starts_with(IN_THE_MAKING) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-fn initdb(
-    bindir: &Path,
-    making: &PathBuf,
-    account: Option<Account>,
-    durable: bool,
-) -> Result<(), StartError> {
+fn initdb(bindir: &Path, making: &PathBuf, account: Option<Account>, durable: bool) -> Result<(), StartError> {
     make_for_server(making, account).map_err(StartError::io("make", making))?;
     let program = bindir.join("initdb");
     let mut initdb = command(&program, account);
@@ -76,10 +64,7 @@ fn initdb(
         return Ok(());
     }
     let text = [output.stdout, output.stderr].concat();
-    Err(StartError::Initdb {
-        cluster: making.clone(),
-        output: String::from_utf8_lossy(&text).trim().to_owned(),
-    })
+    Err(StartError::Initdb { cluster: making.clone(), output: String::from_utf8_lossy(&text).trim().to_owned() })
 }
 
 /// Copies folders and plain files; what else is in a cluster (a socket) belongs to a running server.

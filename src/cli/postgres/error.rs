@@ -105,39 +105,20 @@ pub enum StartError {
 
 impl StartError {
     /// For `map_err`: puts what was being done, and to what, in front of the system's answer.
-    pub(super) fn io(
-        doing: &'static str,
-        path: impl Into<PathBuf>,
-    ) -> impl FnOnce(io::Error) -> Self {
+    pub(super) fn io(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
-        move |source| Self::Io {
-            doing,
-            path,
-            source,
-        }
+        move |source| Self::Io { doing, path, source }
     }
 }
 
 fn listed(majors: &[u32]) -> String {
-    majors
-        .iter()
-        .map(u32::to_string)
-        .collect::<Vec<_>>()
-        .join(", ")
+    majors.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn no_binaries(passed_over: &[PassedOver]) -> String {
     let os_release = fs::read_to_string("/etc/os-release").unwrap_or_default();
-    let sudo = if nix::unistd::geteuid().is_root() {
-        ""
-    } else {
-        "sudo "
-    };
-    NoBinaries {
-        install: install_line(cfg!(target_os = "macos"), &os_release, sudo),
-        passed_over,
-    }
-    .to_string()
+    let sudo = if nix::unistd::geteuid().is_root() { "" } else { "sudo " };
+    NoBinaries { install: install_line(cfg!(target_os = "macos"), &os_release, sudo), passed_over }.to_string()
 }
 
 struct NoBinaries<'a> {
@@ -147,20 +128,11 @@ struct NoBinaries<'a> {
 
 impl fmt::Display for NoBinaries<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            out,
-            "No Postgres ({OLDEST_MAJOR} or newer) was found on this machine. One of these helps:"
-        )?;
+        writeln!(out, "No Postgres ({OLDEST_MAJOR} or newer) was found on this machine. One of these helps:")?;
         writeln!(out, "  install it:        {}", self.install)?;
         // Both services by name: compose publishes no port of Postgres, so Postgres alone would not be reachable from here.
-        writeln!(
-            out,
-            "  use containers:    script/compose-secrets && docker compose up -d postgres toolhook"
-        )?;
-        write!(
-            out,
-            "  use one you have:  DATABASE_URL=postgres://user:password@host:5432/database"
-        )?;
+        writeln!(out, "  use containers:    script/compose-secrets && docker compose up -d postgres toolhook")?;
+        write!(out, "  use one you have:  DATABASE_URL=postgres://user:password@host:5432/database")?;
         for passed in self.passed_over {
             write!(out, "\nPassed over: {passed}")?;
         }
@@ -191,8 +163,7 @@ fn install_line(macos: bool, os_release: &str, sudo: &str) -> String {
     } else if is(&["suse", "opensuse"]) {
         "zypper install postgresql-server"
     } else {
-        return "with the system's package manager (the server package, with `postgres` and `initdb`)"
-            .to_owned();
+        return "with the system's package manager (the server package, with `postgres` and `initdb`)".to_owned();
     };
     format!("{sudo}{line}")
 }
@@ -205,23 +176,14 @@ mod tests {
     fn the_install_line_is_the_one_of_the_system() {
         for (os_release, expected) in [
             ("ID=debian\n", "sudo apt-get install -y postgresql"),
-            (
-                "NAME=Mint\nID=linuxmint\nID_LIKE=\"ubuntu debian\"\n",
-                "sudo apt-get install -y postgresql",
-            ),
-            (
-                "ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n",
-                "sudo dnf install -y postgresql-server",
-            ),
+            ("NAME=Mint\nID=linuxmint\nID_LIKE=\"ubuntu debian\"\n", "sudo apt-get install -y postgresql"),
+            ("ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"\n", "sudo dnf install -y postgresql-server"),
             ("ID=alpine\n", "sudo apk add postgresql"),
             ("ID=arch\n", "sudo pacman -S postgresql"),
         ] {
             assert_eq!(install_line(false, os_release, "sudo "), expected);
         }
-        assert_eq!(
-            install_line(true, "", "sudo "),
-            "brew install postgresql@17"
-        );
+        assert_eq!(install_line(true, "", "sudo "), "brew install postgresql@17");
         assert!(install_line(false, "", "").contains("package manager"));
     }
 

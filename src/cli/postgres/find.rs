@@ -51,15 +51,9 @@ pub(super) struct Found {
 
 impl Found {
     /// The installation for a cluster whose `PG_VERSION` says `major`, or the newest for a cluster that is still to be made.
-    pub(super) fn choose(
-        self,
-        cluster: &Path,
-        major: Option<u32>,
-    ) -> Result<Installation, StartError> {
+    pub(super) fn choose(self, cluster: &Path, major: Option<u32>) -> Result<Installation, StartError> {
         if self.usable.is_empty() {
-            return Err(StartError::NoBinaries {
-                passed_over: self.passed_over,
-            });
+            return Err(StartError::NoBinaries { passed_over: self.passed_over });
         }
         for passed in &self.passed_over {
             tracing::debug!(%passed, "passed over an installation of Postgres");
@@ -90,22 +84,16 @@ pub(super) fn find(search: &Search, probe: impl Fn(&Path) -> Result<String, Stri
             Err(why) => found.passed_over.push(PassedOver { bindir, why }),
         }
     }
-    found
-        .usable
-        .sort_by_key(|installation| std::cmp::Reverse(installation.major));
+    found.usable.sort_by_key(|installation| std::cmp::Reverse(installation.major));
     found
 }
 
 fn examine(bindir: &Path, probe: impl Fn(&Path) -> Result<String, String>) -> Result<u32, String> {
-    if let Some(missing) = ["postgres", "initdb"]
-        .into_iter()
-        .find(|name| !bindir.join(name).is_file())
-    {
+    if let Some(missing) = ["postgres", "initdb"].into_iter().find(|name| !bindir.join(name).is_file()) {
         return Err(format!("no `{missing}` there"));
     }
     let answer = probe(bindir)?;
-    let (major, version) =
-        version(&answer).ok_or_else(|| format!("`postgres -V` answered {:?}", answer.trim()))?;
+    let (major, version) = version(&answer).ok_or_else(|| format!("`postgres -V` answered {:?}", answer.trim()))?;
     if major < OLDEST_MAJOR {
         return Err(format!("version {version} is older than {OLDEST_MAJOR}"));
     }
@@ -114,9 +102,7 @@ fn examine(bindir: &Path, probe: impl Fn(&Path) -> Result<String, String>) -> Re
 
 /// Reads `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`, `… 18beta1`, `… 16devel`.
 fn version(answer: &str) -> Option<(u32, &str)> {
-    let version = answer
-        .split_whitespace()
-        .find(|word| word.starts_with(|first: char| first.is_ascii_digit()))?;
+    let version = answer.split_whitespace().find(|word| word.starts_with(|first: char| first.is_ascii_digit()))?;
     Some((leading_number(version)?, version))
 }
 
@@ -126,9 +112,7 @@ pub(super) fn major_of(cluster: &Path) -> Option<u32> {
 }
 
 fn leading_number(text: &str) -> Option<u32> {
-    let end = text
-        .find(|character: char| !character.is_ascii_digit())
-        .unwrap_or(text.len());
+    let end = text.find(|character: char| !character.is_ascii_digit()).unwrap_or(text.len());
     text[..end].parse().ok()
 }
 
@@ -147,16 +131,11 @@ fn candidates(path: &[PathBuf], root: &Path) -> Vec<PathBuf> {
 }
 
 fn told_by_pg_config(path: &[PathBuf]) -> Option<PathBuf> {
-    let pg_config = path
-        .iter()
-        .map(|dir| dir.join("pg_config"))
-        .find(|file| file.is_file())?;
+    let pg_config = path.iter().map(|dir| dir.join("pg_config")).find(|file| file.is_file())?;
     let answer = Command::new(pg_config).arg("--bindir").output().ok()?;
     let text = String::from_utf8(answer.stdout).ok()?;
     // Client packages bring pg_config without the server, so the folder need not hold one: that is no fault to report.
-    fs::canonicalize(text.trim())
-        .ok()
-        .filter(|dir| dir.join("postgres").is_file())
+    fs::canonicalize(text.trim()).ok().filter(|dir| dir.join("postgres").is_file())
 }
 
 /// (parent, start of the folder's name, binaries below it): Debian, Red Hat's PGDG packages, Alpine and Arch, Homebrew on both
@@ -215,10 +194,7 @@ mod tests {
     #[test]
     fn versions_are_read_in_every_form_that_packages_print() {
         for (answer, expected) in [
-            (
-                "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n",
-                Some(15),
-            ),
+            ("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n", Some(15)),
             ("postgres (PostgreSQL) 18beta1", Some(18)),
             ("postgres (PostgreSQL) 19devel", Some(19)),
             ("postgres (EnterpriseDB) 16.4.0", Some(16)),
@@ -226,11 +202,7 @@ mod tests {
             ("error while loading shared libraries", None),
             ("", None),
         ] {
-            assert_eq!(
-                version(answer).map(|(major, _)| major),
-                expected,
-                "{answer}"
-            );
+            assert_eq!(version(answer).map(|(major, _)| major), expected, "{answer}");
         }
     }
 
@@ -239,10 +211,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let old = install(&root.path().join("15/bin"));
         let new = install(&root.path().join("17/bin"));
-        let search = Search {
-            bindir: None,
-            path: vec![old.clone(), new.clone()],
-        };
+        let search = Search { bindir: None, path: vec![old.clone(), new.clone()] };
         let answers = [(&*old, "15.18"), (&*new, "17.2")];
         let cluster = Path::new("/data/pg");
         let choose = |major| usable(&search, &answers).choose(cluster, major);
@@ -250,10 +219,7 @@ mod tests {
         assert_eq!(choose(Some(15)).unwrap().bindir, old);
         // A machine may have others in the usual places, but none that has the major version 1.
         let error = choose(Some(1)).unwrap_err();
-        assert!(
-            matches!(error, StartError::WrongMajor { needed: 1, .. }),
-            "{error}"
-        );
+        assert!(matches!(error, StartError::WrongMajor { needed: 1, .. }), "{error}");
     }
 
     #[test]
@@ -261,31 +227,17 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let named = install(&root.path().join("named"));
         let other = install(&root.path().join("other"));
-        let search = Search {
-            bindir: Some(named.clone()),
-            path: vec![other.clone()],
-        };
+        let search = Search { bindir: Some(named.clone()), path: vec![other.clone()] };
         let found = usable(&search, &[(&*named, "14.1"), (&*other, "17.2")]);
-        assert_eq!(
-            found.usable,
-            [Installation {
-                bindir: named,
-                major: 14
-            }]
-        );
+        assert_eq!(found.usable, [Installation { bindir: named, major: 14 }]);
     }
 
     #[test]
     fn old_broken_and_partial_installations_are_passed_over_with_a_word() {
         let root = tempfile::tempdir().unwrap();
         let reasons = |bindir: &Path, version: &str| {
-            let search = Search {
-                bindir: Some(bindir.to_owned()),
-                path: vec![],
-            };
-            let error = usable(&search, &[(bindir, version)])
-                .choose(Path::new("/data/pg"), None)
-                .unwrap_err();
+            let search = Search { bindir: Some(bindir.to_owned()), path: vec![] };
+            let error = usable(&search, &[(bindir, version)]).choose(Path::new("/data/pg"), None).unwrap_err();
             error.to_string()
         };
         let bindir = install(&root.path().join("bin"));

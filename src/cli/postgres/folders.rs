@@ -63,26 +63,16 @@ impl Folders {
         let root = geteuid().is_root();
         create_all(data_dir, if root { 0o755 } else { 0o700 })
             .map_err(StartError::io("make the data folder", data_dir))?;
-        let data_dir = fs::canonicalize(data_dir)
-            .map_err(StartError::io("resolve the data folder", data_dir))?;
+        let data_dir = fs::canonicalize(data_dir).map_err(StartError::io("resolve the data folder", data_dir))?;
         let cluster = data_dir.join("pg");
         let account = Account::for_cluster(&cluster);
         if let Some(account) = account {
             let_through(&data_dir).map_err(StartError::io("open the data folder", &data_dir))?;
             if let Some(closed) = account.first_closed(&data_dir) {
-                return Err(StartError::Unreachable {
-                    closed,
-                    data_dir,
-                    account: account.name(),
-                });
+                return Err(StartError::Unreachable { closed, data_dir, account: account.name() });
             }
         }
-        Ok(Self {
-            cluster,
-            log: data_dir.join("postgres.log"),
-            data_dir,
-            account,
-        })
+        Ok(Self { cluster, log: data_dir.join("postgres.log"), data_dir, account })
     }
 
     /// The file whose lock says who owns the server.
@@ -161,10 +151,7 @@ pub(super) fn make_for_server(dir: &Path, account: Option<Account>) -> io::Resul
 
 /// Like `create_dir_all`, with the mode of every folder that was missing, whatever the umask.
 fn create_all(dir: &Path, mode: u32) -> io::Result<()> {
-    let missing: Vec<&Path> = dir
-        .ancestors()
-        .take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists())
-        .collect();
+    let missing: Vec<&Path> = dir.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists()).collect();
     for dir in missing.into_iter().rev() {
         match fs::create_dir(dir) {
             Ok(()) => fs::set_permissions(dir, Permissions::from_mode(mode))?,
@@ -198,12 +185,7 @@ mod tests {
             (true, Some(xdg), Some(home), "/var/lib/toolhook"),
             (false, Some(xdg), Some(home), "/xdg/toolhook"),
             (false, None, Some(home), "/home/ada/.local/share/toolhook"),
-            (
-                false,
-                Some(Path::new("relative")),
-                Some(home),
-                "/home/ada/.local/share/toolhook",
-            ),
+            (false, Some(Path::new("relative")), Some(home), "/home/ada/.local/share/toolhook"),
             (false, None, None, ".toolhook"),
         ] {
             assert_eq!(data_dir(root, data_home, home), Path::new(expected));

@@ -38,18 +38,10 @@ impl Postmaster {
     /// Line 1 is the process id, 4 the port, 5 the socket's folder, 8 the state. Absent lines come while the server starts.
     fn parse(text: &str) -> Option<Self> {
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
-        let line = |number: usize| {
-            lines
-                .get(number - 1)
-                .copied()
-                .filter(|line| !line.is_empty())
-        };
+        let line = |number: usize| lines.get(number - 1).copied().filter(|line| !line.is_empty());
         Some(Self {
             pid: line(1)?.parse().ok()?,
-            socket: Socket {
-                port: line(4)?.parse().ok()?,
-                dir: line(5)?.into(),
-            },
+            socket: Socket { port: line(4)?.parse().ok()?, dir: line(5)?.into() },
             ready: line(8) == Some("ready"),
         })
     }
@@ -153,11 +145,7 @@ mod tests {
         let dir = PathBuf::from("/data/socket");
         assert_eq!((server.pid, server.ready), (812, true));
         assert_eq!(server.socket, Socket { dir, port: 5432 });
-        assert!(
-            !Postmaster::parse(&FILE.replace("ready", "stopping"))
-                .unwrap()
-                .ready
-        );
+        assert!(!Postmaster::parse(&FILE.replace("ready", "stopping")).unwrap().ready);
         let started: Vec<&str> = FILE.lines().take(5).collect();
         assert!(!Postmaster::parse(&started.join("\n")).unwrap().ready);
         assert_eq!(Postmaster::parse("812\n/data/pg\n"), None);
@@ -167,12 +155,8 @@ mod tests {
     #[test]
     fn only_a_server_that_takes_connections_counts() {
         assert!(takes_connections(b"R\0\0\0\x08\0\0\0\0"));
-        assert!(takes_connections(
-            b"E\0\0\0\x40SFATAL\0VFATAL\0C53300\0Msorry\0\0"
-        ));
-        assert!(!takes_connections(
-            b"E\0\0\0\x40SFATAL\0VFATAL\0C57P03\0Mstarting\0\0"
-        ));
+        assert!(takes_connections(b"E\0\0\0\x40SFATAL\0VFATAL\0C53300\0Msorry\0\0"));
+        assert!(!takes_connections(b"E\0\0\0\x40SFATAL\0VFATAL\0C57P03\0Mstarting\0\0"));
         assert!(!takes_connections(b""));
     }
 
@@ -195,25 +179,14 @@ mod tests {
         for file in [&socket, &lock] {
             fs::write(file, "").unwrap();
         }
-        fs::write(
-            &pid_file,
-            FILE.replace("812", &std::process::id().to_string()),
-        )
-        .unwrap();
+        fs::write(&pid_file, FILE.replace("812", &std::process::id().to_string())).unwrap();
 
-        let mut worker = std::process::Command::new("sleep")
-            .arg("60")
-            .current_dir(&cluster)
-            .spawn()
-            .unwrap();
+        let mut worker = std::process::Command::new("sleep").arg("60").current_dir(&cluster).spawn().unwrap();
         clear_leftovers(&cluster, &socket);
         assert!(pid_file.exists(), "a process works in the cluster");
 
         worker.kill().unwrap(); // and not yet reaped: a zombie
-        while !fs::read_to_string(format!("/proc/{}/stat", worker.id()))
-            .unwrap()
-            .contains(") Z")
-        {
+        while !fs::read_to_string(format!("/proc/{}/stat", worker.id())).unwrap().contains(") Z") {
             std::thread::yield_now();
         }
         clear_leftovers(&cluster, &socket);

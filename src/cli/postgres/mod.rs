@@ -78,18 +78,10 @@ impl EmbeddedPostgres {
                 }
             }
             if let Some(found) = Postmaster::ready(&folders.cluster) {
-                return Ok(Self {
-                    server: None,
-                    pid: found.pid,
-                    socket: found.socket,
-                    log: folders.log,
-                });
+                return Ok(Self { server: None, pid: found.pid, socket: found.socket, log: folders.log });
             }
             if began.elapsed() > OWNER_LIMIT {
-                return Err(StartError::InUse {
-                    data_dir: folders.data_dir,
-                    seconds: OWNER_LIMIT.as_secs(),
-                });
+                return Err(StartError::InUse { data_dir: folders.data_dir, seconds: OWNER_LIMIT.as_secs() });
             }
             thread::sleep(POLL_INTERVAL);
         }
@@ -99,13 +91,9 @@ impl EmbeddedPostgres {
         stop_orphan(&folders.cluster);
         let template = options.template.as_deref();
         let major = find::major_of(&folders.cluster).or_else(|| find::major_of(template?));
-        let found = find::find(&options.search, |bindir| probe(bindir, folders))
-            .choose(&folders.cluster, major)?;
+        let found = find::find(&options.search, |bindir| probe(bindir, folders)).choose(&folders.cluster, major)?;
         cluster::ensure(folders, &found.bindir, template, options.durable)?;
-        let socket = Socket {
-            dir: folders.make_socket_dir()?,
-            port: PORT,
-        };
+        let socket = Socket { dir: folders.make_socket_dir()?, port: PORT };
         let launch = Launch {
             program: found.bindir.join("postgres"),
             cluster: folders.cluster.clone(),
@@ -116,12 +104,7 @@ impl EmbeddedPostgres {
             log_statements: options.log_statements,
         };
         let server = Server::start(launch, folders.new_log()?, lock)?;
-        Ok(Self {
-            pid: server.pid,
-            server: Some(server),
-            socket,
-            log: folders.log.clone(),
-        })
+        Ok(Self { pid: server.pid, server: Some(server), socket, log: folders.log.clone() })
     }
 
     /// The connection URL of a database on this server, for the superuser `postgres`. A fresh server has one called `postgres`.

@@ -63,11 +63,7 @@ impl Server {
             let ended = std::io::Error::other("its thread ended");
             Err(StartError::io("start", "postgres")(ended))
         })?;
-        Ok(Self {
-            pid,
-            stop: Some(stop),
-            thread: Some(thread),
-        })
+        Ok(Self { pid, stop: Some(stop), thread: Some(thread) })
     }
 }
 
@@ -80,12 +76,7 @@ impl Drop for Server {
     }
 }
 
-fn own(
-    launch: &Launch,
-    log: &File,
-    started: &Sender<Result<u32, StartError>>,
-    stop: &Receiver<()>,
-) {
+fn own(launch: &Launch, log: &File, started: &Sender<Result<u32, StartError>>, stop: &Receiver<()>) {
     let mut child = match start(launch, log) {
         Ok(child) => child,
         Err(error) => {
@@ -113,9 +104,7 @@ fn start(launch: &Launch, log: &File) -> Result<Child, StartError> {
         let socket = launch.socket.dir.join(super::folders::SOCKET);
         clear_leftovers(&launch.cluster, &socket);
         match start_once(launch, log) {
-            Err(StartError::Exited { log, .. })
-                if began.elapsed() < LEAVING_LIMIT && is_occupied(&log) =>
-            {
+            Err(StartError::Exited { log, .. }) if began.elapsed() < LEAVING_LIMIT && is_occupied(&log) => {
                 thread::sleep(POLL_INTERVAL * 20);
             }
             result => return result,
@@ -147,10 +136,7 @@ fn start_once(launch: &Launch, log: &File) -> Result<Child, StartError> {
         }
         if began.elapsed() > READY_LIMIT {
             shut_down(&mut child);
-            return Err(StartError::TimedOut {
-                seconds: READY_LIMIT.as_secs(),
-                log: launch.log.clone(),
-            });
+            return Err(StartError::TimedOut { seconds: READY_LIMIT.as_secs(), log: launch.log.clone() });
         }
         thread::sleep(POLL_INTERVAL);
     }
@@ -167,12 +153,7 @@ impl Launch {
                 command.arg("-c").arg(setting);
             }
         };
-        set(&[
-            "listen_addresses=",
-            "unix_socket_permissions=0700",
-            "max_connections=200",
-            "logging_collector=off",
-        ]);
+        set(&["listen_addresses=", "unix_socket_permissions=0700", "max_connections=200", "logging_collector=off"]);
         if !self.durable {
             set(&[
                 "fsync=off",
