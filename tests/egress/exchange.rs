@@ -118,6 +118,7 @@ async fn without_tls_nothing_is_sent() {
         "{error:?}"
     );
     assert!(!error.may_have_arrived());
+    assert_eq!(error.public(), UNREACHABLE);
 
     let plain = Receiver::new(|_, connection| match connection.read(&mut [0; 1024])? {
         0 => Ok(()),
