@@ -12,7 +12,8 @@ use http_body::{Body, Frame, SizeHint};
 /// Whether a request may have left this process.
 ///
 /// The client's error classes cannot tell: a time-out in the TLS handshake looks like one after sending. But the client asks for
-/// the body only when it writes the request, so a body that was never asked for was never sent.
+/// the body only when it writes the request, so a body that was never asked for was never sent. (Over HTTP/2 the head may have gone
+/// ahead of it; a receiver cannot check a signature over a body that it does not have, so it has nothing to act on.)
 #[derive(Clone, Debug)]
 pub(super) struct SentMark(Arc<AtomicBool>);
 

@@ -1,6 +1,7 @@
 //! The one client, and one attempt with it.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,8 +40,7 @@ pub struct Egress {
     client: reqwest::Client,
 }
 
-/// One request.
-#[derive(Debug)]
+/// One request. Not printable: its headers and body are others' secrets.
 pub struct Outbound {
     /// The method.
     pub method: Method,
@@ -58,7 +58,6 @@ pub struct Outbound {
 }
 
 /// One complete answer, of any status.
-#[derive(Debug)]
 pub struct Inbound {
     /// The status code.
     pub status: u16,
@@ -68,6 +67,18 @@ pub struct Inbound {
     pub retry_after: Option<Duration>,
     /// The body, complete.
     pub body: Bytes,
+}
+
+impl fmt::Debug for Inbound {
+    /// Tells of the body its length alone: what handlers answer is not for logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inbound")
+            .field("status", &self.status)
+            .field("content_type", &self.content_type)
+            .field("retry_after", &self.retry_after)
+            .field("body_bytes", &self.body.len())
+            .finish()
+    }
 }
 
 /// Whether a request to a URL would be let out.

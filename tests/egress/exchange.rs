@@ -100,6 +100,7 @@ async fn without_tls_nothing_is_sent() {
     let error = send_in(&development(), &url, 300).await.unwrap_err();
     assert!(matches!(error, EgressError::TimedOut { sent: false }), "{error:?}");
     assert!(!error.may_have_arrived());
+    assert_eq!(error.public(), UNREACHABLE);
 
     let plain = Receiver::new(|_, connection| match connection.read(&mut [0; 1024])? {
         0 => Ok(()),

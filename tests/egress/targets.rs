@@ -6,7 +6,7 @@ use toolhook::egress::{Egress, EgressError, Policy};
 use url::Url;
 
 use crate::receiver::Receiver;
-use crate::{Answers, OK, OK_AND_BYE, UNREACHABLE, marked_public, post, send};
+use crate::{Answers, OK, OK_AND_BYE, UNREACHABLE, development, marked_public, post, send};
 
 #[tokio::test]
 async fn no_spelling_of_a_private_address_is_connected_to() {
@@ -102,4 +102,14 @@ async fn blocked_refused_and_unresolved_look_alike_but_not_in_the_log() {
     }
     assert_eq!(reasons[0], reasons[2]);
     assert_eq!(reasons[1], reasons[2]);
+}
+
+#[tokio::test]
+async fn development_reaches_this_machine_by_name() {
+    let receiver = Receiver::answering(OK);
+    let url = format!("http://localhost:{}/", receiver.address.port());
+    let egress = development();
+    let verdict = egress.verdict(&egress.check_url(&url).unwrap()).await;
+    assert_eq!((verdict.allowed, verdict.reason), (true, None));
+    assert_eq!(egress.send(post(&url)).await.unwrap().body, "ok");
 }
