@@ -1,6 +1,8 @@
 //! Toolhook: tools as data for AI agents.
 
+pub mod cli;
 pub mod domain;
 pub mod egress;
 pub mod execution;
 pub mod registry;
+pub mod store;

@@ -9,6 +9,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
+use time::OffsetDateTime;
 
 /// What stands in an answer in place of a secret; written back, it keeps what is stored.
 pub const MASK: &str = "***";
@@ -72,6 +73,8 @@ pub struct HandlerSecrets {
     pub headers: BTreeMap<String, SecretString>,
     /// The key that signs requests, in its `whsec_` form.
     pub signing_secret: Option<SecretString>,
+    /// The key before the last rotation, which signs beside the new one until the time given.
+    pub previous_signing_secret: Option<(SecretString, OffsetDateTime)>,
 }
 
 /// The kinds of handler.
@@ -141,6 +144,7 @@ impl<'a> HandlerDraft<'a> {
             Some("webhook") => {
                 secrets.headers = read_headers(&mut reader, stored);
                 secrets.signing_secret = read_signing_secret(&mut reader, stored);
+                secrets.previous_signing_secret = stored.and_then(|stored| stored.previous_signing_secret.clone());
                 if reader.optional("async", "a boolean") == Some(true) {
                     reader.fault("async", "asynchronous handlers are not available in this version");
                 }

@@ -28,6 +28,6 @@ pub use limits::Limits;
 pub use options::ToolOptions;
 pub use role::Role;
 pub use schema::InputSchema;
-pub use tenant::{TenantLimits, TenantName};
+pub use tenant::{TenantFacts, TenantLimits, TenantName};
 pub use tool::{HandlerRef, Tool, ToolDraft, ToolName};
 pub use violation::Violation;

@@ -4,6 +4,7 @@ use super::fault::{Faults, Pointer};
 use super::fields::{Fields, Reader};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use uuid::Uuid;
 
 /// A tenant's name: lower-case letters, digits, `-` and `_`, first a letter or digit, at most 63 characters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -32,6 +33,17 @@ impl fmt::Display for TenantName {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.0)
     }
+}
+
+/// What is to be known of a tenant while serving it.
+#[derive(Clone, Debug)]
+pub struct TenantFacts {
+    /// Its row's id, which no API shows: a tenant that is removed and made anew has another.
+    pub id: Uuid,
+    /// Its name.
+    pub name: TenantName,
+    /// What the operator lets it have.
+    pub limits: TenantLimits,
 }
 
 /// What the operator lets a tenant have. What is absent takes the server's default.

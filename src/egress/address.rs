@@ -31,9 +31,7 @@ pub(super) fn closed_for(ip: IpAddr, allow: &[IpNet]) -> Option<&'static str> {
 
 fn nat64(ip: Ipv6Addr) -> Option<Ipv4Addr> {
     match ip.octets() {
-        [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d] => {
-            Some(Ipv4Addr::new(a, b, c, d))
-        }
+        [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d] => Some(Ipv4Addr::new(a, b, c, d)),
         _ => None,
     }
 }
@@ -197,35 +195,19 @@ mod tests {
     fn edges_of_every_range_and_many_others_agree_with_the_registries() {
         let nets = nets();
         let agree = |ip: IpAddr| {
-            assert_eq!(
-                closed_range(ip).is_some(),
-                nets.iter().any(|n| n.contains(&ip)),
-                "{ip}"
-            );
+            assert_eq!(closed_range(ip).is_some(), nets.iter().any(|n| n.contains(&ip)), "{ip}");
         };
         for net in &nets {
             match net {
                 IpNet::V4(n) => {
                     let (first, last) = (u32::from(n.network()), u32::from(n.broadcast()));
-                    for n in [
-                        first.wrapping_sub(1),
-                        first,
-                        first + (last - first) / 2,
-                        last,
-                        last.wrapping_add(1),
-                    ] {
+                    for n in [first.wrapping_sub(1), first, first + (last - first) / 2, last, last.wrapping_add(1)] {
                         agree(Ipv4Addr::from(n).into());
                     }
                 }
                 IpNet::V6(n) => {
                     let (first, last) = (u128::from(n.network()), u128::from(n.broadcast()));
-                    for n in [
-                        first.wrapping_sub(1),
-                        first,
-                        first + (last - first) / 2,
-                        last,
-                        last.wrapping_add(1),
-                    ] {
+                    for n in [first.wrapping_sub(1), first, first + (last - first) / 2, last, last.wrapping_add(1)] {
                         agree(Ipv6Addr::from(n).into());
                     }
                 }
@@ -235,10 +217,7 @@ mod tests {
         for high in 0..=0xffff_u32 {
             agree(Ipv4Addr::from(high << 16 | (high.wrapping_mul(40_503) & 0xffff)).into());
             agree(
-                Ipv6Addr::from(
-                    u128::from(high) << 112 | u128::from(high.wrapping_mul(40_503) & 0x3fff) << 96,
-                )
-                .into(),
+                Ipv6Addr::from(u128::from(high) << 112 | u128::from(high.wrapping_mul(40_503) & 0x3fff) << 96).into(),
             );
             agree(Ipv6Addr::from(0x2001_u128 << 112 | u128::from(high) << 96 | 1).into());
             agree(Ipv6Addr::from(0x3fff_u128 << 112 | u128::from(high) << 96 | 1).into());
@@ -247,10 +226,7 @@ mod tests {
 
     #[test]
     fn the_allow_list_opens_exactly_what_it_names() {
-        let allow: Vec<IpNet> = vec![
-            "127.0.0.0/8".parse().unwrap(),
-            "10.1.0.0/16".parse().unwrap(),
-        ];
+        let allow: Vec<IpNet> = vec!["127.0.0.0/8".parse().unwrap(), "10.1.0.0/16".parse().unwrap()];
         for (text, open) in [
             ("127.0.0.1", true),
             ("10.1.2.3", true),

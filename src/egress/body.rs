@@ -12,7 +12,8 @@ use http_body::{Body, Frame, SizeHint};
 /// Whether a request may have left this process.
 ///
 /// The client's error classes cannot tell: a time-out in the TLS handshake looks like one after sending. But the client asks for
-/// the body only when it writes the request, so a body that was never asked for was never sent.
+/// the body only when it writes the request, so a body that was never asked for was never sent. (Over HTTP/2 the head may have gone
+/// ahead of it; a receiver cannot check a signature over a body that it does not have, so it has nothing to act on.)
 #[derive(Clone, Debug)]
 pub(super) struct SentMark(Arc<AtomicBool>);
 
@@ -33,10 +34,7 @@ impl MarkedBody {
     /// Nobody asks for an empty body, so its mark is set from the start: what we cannot know counts as sent.
     pub(super) fn new(bytes: Bytes) -> (Self, SentMark) {
         let mark = SentMark(Arc::new(AtomicBool::new(bytes.is_empty())));
-        let body = Self {
-            bytes,
-            mark: mark.clone(),
-        };
+        let body = Self { bytes, mark: mark.clone() };
         (body, mark)
     }
 }
@@ -45,10 +43,7 @@ impl Body for MarkedBody {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         self.mark.0.store(true, Ordering::SeqCst);
         let bytes = std::mem::take(&mut self.bytes);
         Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
@@ -72,10 +67,7 @@ pub(super) enum ReadFault {
 }
 
 /// Reads a body of at most `cap` bytes, and stops reading at the first byte over it or before the first byte if the size is declared.
-pub(super) async fn read_capped(
-    response: &mut reqwest::Response,
-    cap: usize,
-) -> Result<Bytes, ReadFault> {
+pub(super) async fn read_capped(response: &mut reqwest::Response, cap: usize) -> Result<Bytes, ReadFault> {
     let over = |size: u64| !usize::try_from(size).is_ok_and(|size| size <= cap);
     if response.content_length().is_some_and(over) {
         return Err(ReadFault::TooLarge);

@@ -1,13 +1,14 @@
 //! The one client, and one attempt with it.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{
-    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName,
-    HeaderValue, RETRY_AFTER, TRANSFER_ENCODING,
+    ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+    TRANSFER_ENCODING,
 };
 use reqwest::{Method, Response, redirect, retry};
 use time::OffsetDateTime;
@@ -39,8 +40,7 @@ pub struct Egress {
     client: reqwest::Client,
 }
 
-/// One request.
-#[derive(Debug)]
+/// One request. Not printable: its headers and body are others' secrets.
 pub struct Outbound {
     /// The method.
     pub method: Method,
@@ -58,7 +58,6 @@ pub struct Outbound {
 }
 
 /// One complete answer, of any status.
-#[derive(Debug)]
 pub struct Inbound {
     /// The status code.
     pub status: u16,
@@ -68,6 +67,18 @@ pub struct Inbound {
     pub retry_after: Option<Duration>,
     /// The body, complete.
     pub body: Bytes,
+}
+
+impl fmt::Debug for Inbound {
+    /// Tells of the body its length alone: what handlers answer is not for logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inbound")
+            .field("status", &self.status)
+            .field("content_type", &self.content_type)
+            .field("retry_after", &self.retry_after)
+            .field("body_bytes", &self.body.len())
+            .finish()
+    }
 }
 
 /// Whether a request to a URL would be let out.
@@ -86,10 +97,7 @@ impl Egress {
     }
 
     /// A client with a resolver of the caller's. Its answers are guarded all the same.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place where the guarded client is built"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "the one place where the guarded client is built")]
     pub fn with_lookup(policy: Policy, lookup: impl Lookup) -> Result<Self, SetupFailed> {
         // The process may have its provider already. Which call won is the same to us.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -110,11 +118,7 @@ impl Egress {
             .user_agent(concat!("toolhook/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|e| SetupFailed(e.into()))?;
-        Ok(Self {
-            policy,
-            resolver,
-            client,
-        })
+        Ok(Self { policy, resolver, client })
     }
 
     /// Checks a handler's URL as its author writes it. Asks no resolver; a name is judged when it is connected to.
@@ -126,10 +130,7 @@ impl Egress {
     ///
     /// One reason stands for every way in which a name fails: which names resolve inside our network is nobody's business.
     pub async fn verdict(&self, url: &Url) -> Verdict {
-        let refused = |reason: String| Verdict {
-            allowed: false,
-            reason: Some(reason),
-        };
+        let refused = |reason: String| Verdict { allowed: false, reason: Some(reason) };
         if let Err(why) = target::check(url, &self.policy) {
             return refused(format!("the URL {why}"));
         }
@@ -139,10 +140,7 @@ impl Egress {
                 return refused("the URL's host does not resolve to public addresses".to_owned());
             }
         }
-        Verdict {
-            allowed: true,
-            reason: None,
-        }
+        Verdict { allowed: true, reason: None }
     }
 
     /// Sends one request, once, and reads its whole answer. A redirect is an answer like any other.
@@ -154,11 +152,8 @@ impl Egress {
         }
         target::check(&outbound.url, &self.policy).map_err(|e| EgressError::Blocked(e.into()))?;
         let headers = header_map(&outbound.headers).map_err(EgressError::NotSent)?;
-        let request = self
-            .client
-            .request(outbound.method, outbound.url)
-            .headers(headers)
-            .body(reqwest::Body::wrap(body));
+        let request =
+            self.client.request(outbound.method, outbound.url).headers(headers).body(reqwest::Body::wrap(body));
         let exchange = async {
             let answer = request.send().await;
             let answer = answer.map_err(|e| classify(e.without_url(), &mark))?;
@@ -167,9 +162,7 @@ impl Egress {
         // Boxed, since the client's futures are large and calls hold many of them.
         match timeout_at(outbound.deadline, Box::pin(exchange)).await {
             Ok(result) => result,
-            Err(_) => Err(EgressError::TimedOut {
-                sent: mark.is_set(),
-            }),
+            Err(_) => Err(EgressError::TimedOut { sent: mark.is_set() }),
         }
     }
 }
@@ -206,29 +199,14 @@ async fn receive(mut answer: Response, cap: usize) -> Result<Inbound, EgressErro
     if let Some(encoding) = foreign_encoding(headers) {
         return Err(EgressError::Encoded { status, encoding });
     }
-    let text = |name| {
-        headers
-            .get(name)
-            .and_then(|v: &HeaderValue| v.to_str().ok())
-    };
+    let text = |name| headers.get(name).and_then(|v: &HeaderValue| v.to_str().ok());
     let content_type = text(CONTENT_TYPE).map(str::to_owned);
-    let retry_after =
-        text(RETRY_AFTER).and_then(|v| retry_after::parse(v, OffsetDateTime::now_utc()));
-    let body = read_capped(&mut answer, cap)
-        .await
-        .map_err(|fault| match fault {
-            ReadFault::TooLarge => EgressError::TooLarge { status, cap },
-            ReadFault::CutOff(error) => EgressError::CutOff {
-                status,
-                cause: error.without_url().into(),
-            },
-        })?;
-    Ok(Inbound {
-        status,
-        content_type,
-        retry_after,
-        body,
-    })
+    let retry_after = text(RETRY_AFTER).and_then(|v| retry_after::parse(v, OffsetDateTime::now_utc()));
+    let body = read_capped(&mut answer, cap).await.map_err(|fault| match fault {
+        ReadFault::TooLarge => EgressError::TooLarge { status, cap },
+        ReadFault::CutOff(error) => EgressError::CutOff { status, cause: error.without_url().into() },
+    })?;
+    Ok(Inbound { status, content_type, retry_after, body })
 }
 
 fn foreign_encoding(headers: &HeaderMap) -> Option<String> {

@@ -98,16 +98,17 @@ impl EgressError {
         text
     }
 
-    /// What others may see. One text for everything before an exchange, so that nobody can map our network by it.
+    /// What others may see. One text for everything before an exchange, time-outs too (a filtered port, a name server that hangs), so that
+    /// nobody can map a network by it.
     pub fn public(&self) -> &'static str {
         match self {
-            Self::Blocked(_) | Self::NotSent(_) => "the handler could not be reached",
-            Self::Lost(_) => "the handler's answer was lost",
-            Self::TimedOut { .. } => "the handler did not answer in time",
-            Self::TooLarge { .. } => "the handler's answer is too large",
-            Self::Encoded { .. } | Self::Ambiguous { .. } => {
-                "the handler's answer could not be decoded"
+            Self::Blocked(_) | Self::NotSent(_) | Self::TimedOut { sent: false } => {
+                "the handler could not be reached"
             }
+            Self::Lost(_) => "the handler's answer was lost",
+            Self::TimedOut { sent: true } => "the handler did not answer in time",
+            Self::TooLarge { .. } => "the handler's answer is too large",
+            Self::Encoded { .. } | Self::Ambiguous { .. } => "the handler's answer could not be decoded",
             Self::CutOff { .. } => "the handler's answer was cut off",
         }
     }

@@ -40,9 +40,7 @@ pub struct SystemLookup {
 
 impl Default for SystemLookup {
     fn default() -> Self {
-        Self {
-            slots: Arc::new(Semaphore::new(LOOKUPS_AT_ONCE)),
-        }
+        Self { slots: Arc::new(Semaphore::new(LOOKUPS_AT_ONCE)) }
     }
 }
 
@@ -141,10 +139,7 @@ impl<S> Layer<S> for PeerGuard {
     type Service = GuardedConnector<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        GuardedConnector {
-            inner,
-            policy: Arc::clone(&self.policy),
-        }
+        GuardedConnector { inner, policy: Arc::clone(&self.policy) }
     }
 }
 
@@ -174,10 +169,7 @@ where
         let policy = Arc::clone(&self.policy);
         Box::pin(async move {
             let connection = connecting.await?;
-            #[expect(
-                clippy::default_trait_access,
-                reason = "http::Extensions, which nothing we depend on re-exports"
-            )]
+            #[expect(clippy::default_trait_access, reason = "http::Extensions, which nothing we depend on re-exports")]
             let mut facts = Default::default();
             connection.connected().get_extras(&mut facts);
             let peer = facts.get::<HttpInfo>().ok_or(BlockedUnknown)?;
@@ -210,13 +202,7 @@ mod tests {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().no_proxy();
         let client = client.connector_layer(PeerGuard::new(Arc::new(Policy::production())));
-        let error = client
-            .build()
-            .unwrap()
-            .post(url)
-            .body("secret")
-            .send()
-            .await;
+        let error = client.build().unwrap().post(url).body("secret").send().await;
         let error = error.unwrap_err();
         assert!(is_blocked(&error), "{error:?}");
         assert!(error.is_connect(), "{error:?}");

@@ -22,11 +22,7 @@ pub struct Policy {
 impl Policy {
     /// Public addresses by https, on its two usual ports.
     pub fn production() -> Self {
-        Self {
-            allow: Vec::new(),
-            plain_http: false,
-            ports: Some(vec![443, 8443]),
-        }
+        Self { allow: Vec::new(), plain_http: false, ports: Some(vec![443, 8443]) }
     }
 
     /// Also this machine itself, by http, on any port. The rest of the private ranges stays closed.
@@ -35,11 +31,7 @@ impl Policy {
             IpNet::new_assert(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), 8),
             IpNet::new_assert(IpAddr::V6(Ipv6Addr::LOCALHOST), 128),
         ];
-        Self {
-            allow: loopback.into(),
-            plain_http: true,
-            ports: None,
-        }
+        Self { allow: loopback.into(), plain_http: true, ports: None }
     }
 
     /// Says which closed range an address lies in, for the log; `None` if it may be connected to.
@@ -49,10 +41,7 @@ impl Policy {
 
     /// Whether this machine's own addresses, and so `localhost`, are targets.
     pub(super) fn allows_loopback(&self) -> bool {
-        let loopback = [
-            IpAddr::V4(Ipv4Addr::LOCALHOST),
-            IpAddr::V6(Ipv6Addr::LOCALHOST),
-        ];
+        let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
         loopback.into_iter().any(|ip| self.closed(ip).is_none())
     }
 

@@ -10,9 +10,8 @@ use time::{OffsetDateTime, PrimitiveDateTime};
 pub const MAX_RETRY_AFTER: Duration = Duration::from_mins(5);
 
 /// RFC 9110's preferred date. Its two obsolete forms are not read: a header that cannot be read is advice not taken.
-const HTTP_DATE: &[BorrowedFormatItem<'_>] = format_description!(
-    "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
-);
+const HTTP_DATE: &[BorrowedFormatItem<'_>] =
+    format_description!("[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT");
 
 /// How long to wait, from either form, at most [`MAX_RETRY_AFTER`]; a date in the past means not at all.
 pub(super) fn parse(value: &str, now: OffsetDateTime) -> Option<Duration> {

@@ -5,9 +5,7 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::{ExposeSecret as _, SecretSlice, SecretString};
-use standardwebhooks::{
-    HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP, Webhook,
-};
+use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP, Webhook};
 use zeroize::Zeroizing;
 
 /// The specification's bounds for a secret, in bytes.
@@ -97,9 +95,8 @@ pub fn sign(
     if secrets.is_empty() {
         return Err(SignError::NoSecret);
     }
-    let signatures = secrets.iter().map(|secret| {
-        Webhook::from_bytes(secret.expose_bytes().to_vec())?.sign(id, timestamp, body)
-    });
+    let signatures =
+        secrets.iter().map(|secret| Webhook::from_bytes(secret.expose_bytes().to_vec())?.sign(id, timestamp, body));
     let signatures = signatures.collect::<Result<Vec<String>, _>>()?;
     Ok([
         (HEADER_WEBHOOK_ID, id.to_owned()),
@@ -135,10 +132,7 @@ mod tests {
         let id = "msg_27UH4WbU6Z5A5EzD8u03UvzRbpk";
         let [_, timestamp, signature] = sign(&[&secret], id, 1_649_367_553, body).unwrap();
         assert_eq!(timestamp, ("webhook-timestamp", "1649367553".to_owned()));
-        assert_eq!(
-            signature.1,
-            "v1,tZ1I4/hDygAJgO5TYxiSd6Sd0kDW6hPenDe+bTa3Kkw="
-        );
+        assert_eq!(signature.1, "v1,tZ1I4/hDygAJgO5TYxiSd6Sd0kDW6hPenDe+bTa3Kkw=");
     }
 
     #[test]
@@ -171,18 +165,9 @@ mod tests {
     #[test]
     fn secrets_are_bounded_and_never_printed() {
         for (length, good) in [(0, false), (23, false), (24, true), (64, true), (65, false)] {
-            assert_eq!(
-                SigningSecret::from_bytes(vec![7; length]).is_ok(),
-                good,
-                "{length}"
-            );
+            assert_eq!(SigningSecret::from_bytes(vec![7; length]).is_ok(), good, "{length}");
         }
-        for text in [
-            "",
-            "whsec_",
-            "whsec_%%%",
-            "C2FVsBQIhrscChlQIMV+b5sSYspob7oD",
-        ] {
+        for text in ["", "whsec_", "whsec_%%%", "C2FVsBQIhrscChlQIMV+b5sSYspob7oD"] {
             assert!(SigningSecret::from_text(text).is_err(), "{text}");
         }
         let secret = SigningSecret::generate().unwrap();
@@ -195,9 +180,6 @@ mod tests {
     fn nothing_is_signed_without_a_secret_or_without_text() {
         let secret = SigningSecret::generate().unwrap();
         assert!(matches!(sign(&[], "1", 0, b"{}"), Err(SignError::NoSecret)));
-        assert!(matches!(
-            sign(&[&secret], "1", 0, b"\xff"),
-            Err(SignError::Body(_))
-        ));
+        assert!(matches!(sign(&[&secret], "1", 0, b"\xff"), Err(SignError::Body(_))));
     }
 }

@@ -3,6 +3,9 @@
 //! A [`Registry`] never changes. A write to the tenant's tools makes the next one; requests that hold the old one finish
 //! with it.
 
+mod registries;
 mod snapshot;
 
-pub use snapshot::{Broken, Entry, Registry, TenantFacts};
+pub use crate::domain::TenantFacts;
+pub use registries::Registries;
+pub use snapshot::{Broken, Entry, Registry};

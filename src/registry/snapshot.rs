@@ -1,20 +1,8 @@
 //! The immutable snapshot of one tenant's tools.
 
-use crate::domain::{Handler, TenantLimits, TenantName, Tool, ToolName};
-use std::collections::BTreeMap;
+use crate::domain::{Handler, TenantFacts, Tool, ToolName};
+use std::collections::{BTreeMap, btree_map};
 use std::sync::Arc;
-use uuid::Uuid;
-
-/// What a snapshot knows of its tenant.
-#[derive(Clone, Debug)]
-pub struct TenantFacts {
-    /// Its row.
-    pub id: Uuid,
-    /// Its name.
-    pub name: TenantName,
-    /// What the operator lets it have.
-    pub limits: TenantLimits,
-}
 
 /// One tool, ready to be listed and run.
 #[derive(Clone, Debug)]
@@ -51,11 +39,14 @@ impl Registry {
     pub fn build(tenant: TenantFacts, version: i64, entries: Vec<Arc<Entry>>, mut broken: Vec<Broken>) -> Self {
         let mut by_name: BTreeMap<ToolName, Arc<Entry>> = BTreeMap::new();
         for entry in entries {
-            let name = entry.tool.name.clone();
-            if by_name.contains_key(&name) {
-                broken.push(Broken { name: name.to_string(), reason: "another tool has this name".to_owned() });
-            } else {
-                by_name.insert(name, entry);
+            match by_name.entry(entry.tool.name.clone()) {
+                btree_map::Entry::Vacant(place) => {
+                    place.insert(entry);
+                }
+                btree_map::Entry::Occupied(place) => {
+                    let reason = "another tool has this name".to_owned();
+                    broken.push(Broken { name: place.key().to_string(), reason });
+                }
             }
         }
         Self { tenant, version, entries: by_name, broken }

@@ -1,0 +1,64 @@
+//! What can go wrong between us and Postgres.
+
+/// A fault of the store.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A rule of the data refused the write.
+    #[error("conflict: {0:?}")]
+    Conflict(Conflict),
+    /// Postgres is away, too busy, or refused the statement.
+    #[error("the database did not answer")]
+    Database(#[source] sqlx::Error),
+    /// A migration failed.
+    #[error("the schema could not be brought up to date")]
+    Migration(#[source] sqlx::migrate::MigrateError),
+    /// A stored row does not say what such a row must say.
+    #[error("the row {row} of {table} is inconsistent: {reason}")]
+    Inconsistent {
+        /// The table.
+        table: &'static str,
+        /// Which row.
+        row: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Why a write was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Conflict {
+    /// The name is taken.
+    NameTaken,
+    /// The row is not as the writer last saw it.
+    Changed,
+    /// Tools still use the handler.
+    HandlerInUse,
+    /// No handler has this name.
+    NoSuchHandler(String),
+    /// The tenant has as many tools as it may have.
+    ToolLimit(u32),
+    /// The tenant is not there (any more).
+    NoSuchTenant,
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        let constraint = error.as_database_error().and_then(|refusal| refusal.constraint()).map(str::to_owned);
+        match constraint.as_deref() {
+            Some("tools_pkey" | "handlers_name_key" | "tenants_name_key") => Self::Conflict(Conflict::NameTaken),
+            Some("tools_handler_fkey") => Self::Conflict(Conflict::HandlerInUse),
+            Some(
+                "keys_tenant_id_fkey" | "handlers_tenant_id_fkey" | "tools_tenant_id_fkey" | "calls_tenant_id_fkey",
+            ) => Self::Conflict(Conflict::NoSuchTenant),
+            _ => Self::Database(error),
+        }
+    }
+}
+
+impl StoreError {
+    /// A row that cannot be read.
+    #[expect(clippy::needless_pass_by_value, reason = "callers hand over errors that they have no more use for")]
+    pub(super) fn inconsistent(table: &'static str, row: impl ToString, reason: impl ToString) -> Self {
+        Self::Inconsistent { table, row: row.to_string(), reason: reason.to_string() }
+    }
+}

@@ -1,0 +1,244 @@
+//! Handlers: those with a name, and those that belong to one tool.
+
+use super::seal::Place;
+use super::{Conflict, Page, PageRequest, Store, StoreError, Vault, tenants};
+use crate::domain::handler::HandlerSecrets;
+use crate::domain::{Handler, HandlerName};
+use secrecy::{ExposeSecret, SecretString};
+use sqlx::PgConnection;
+use sqlx::types::Json;
+use std::collections::BTreeMap;
+use time::OffsetDateTime;
+use uuid::Uuid;
+use zeroize::Zeroizing;
+
+/// A handler as it is stored, opened.
+#[derive(Clone, Debug)]
+pub struct HandlerRow {
+    /// Its id, which no API shows.
+    pub id: Uuid,
+    /// Its name; none of one that belongs to a tool.
+    pub name: Option<String>,
+    /// Goes up with every change.
+    pub version: i32,
+    /// The handler, secrets in the clear.
+    pub handler: Handler,
+    /// When it was made.
+    pub created_at: OffsetDateTime,
+    /// When it was last changed.
+    pub updated_at: OffsetDateTime,
+}
+
+/// The columns of a handler.
+pub(super) struct Sealed {
+    pub(super) id: Uuid,
+    pub(super) name: Option<String>,
+    pub(super) version: i32,
+    pub(super) settings: Json<Handler>,
+    pub(super) headers: Option<Vec<u8>>,
+    pub(super) signing_secret: Option<Vec<u8>>,
+    pub(super) previous_signing_secret: Option<Vec<u8>>,
+    pub(super) previous_until: Option<OffsetDateTime>,
+    pub(super) created_at: OffsetDateTime,
+    pub(super) updated_at: OffsetDateTime,
+}
+
+const TABLE: &str = "handlers";
+
+impl Sealed {
+    pub(super) fn open(self, vault: &Vault, tenant: Uuid) -> Result<HandlerRow, StoreError> {
+        let place = |column| Place { table: TABLE, column, tenant, row: self.id };
+        let text = |column, sealed: &[u8]| -> Result<SecretString, StoreError> {
+            let opened = vault.open(place(column), sealed)?;
+            let text = std::str::from_utf8(&opened).map_err(|e| StoreError::inconsistent(TABLE, self.id, e))?;
+            Ok(SecretString::from(text))
+        };
+        let headers = match &self.headers {
+            None => BTreeMap::new(),
+            Some(sealed) => {
+                let opened = vault.open(place("headers"), sealed)?;
+                let headers: BTreeMap<String, String> =
+                    serde_json::from_slice(&opened).map_err(|e| StoreError::inconsistent(TABLE, self.id, e))?;
+                headers.into_iter().map(|(name, value)| (name, SecretString::from(value))).collect()
+            }
+        };
+        let signing_secret = self.signing_secret.as_deref().map(|sealed| text("signing_secret", sealed)).transpose()?;
+        let previous = match (self.previous_signing_secret.as_deref(), self.previous_until) {
+            (Some(sealed), Some(until)) => Some((text("previous_signing_secret", sealed)?, until)),
+            _ => None,
+        };
+        let secrets = HandlerSecrets { headers, signing_secret, previous_signing_secret: previous };
+        Ok(HandlerRow {
+            id: self.id,
+            name: self.name,
+            version: self.version,
+            handler: Handler { secrets, ..self.settings.0 },
+            created_at: self.created_at,
+            updated_at: self.updated_at,
+        })
+    }
+}
+
+/// A handler's secrets, sealed for its row.
+struct SealedSecrets {
+    headers: Option<Vec<u8>>,
+    signing_secret: Option<Vec<u8>>,
+    previous_signing_secret: Option<Vec<u8>>,
+    previous_until: Option<OffsetDateTime>,
+}
+
+impl SealedSecrets {
+    fn of(vault: &Vault, tenant: Uuid, row: Uuid, secrets: &HandlerSecrets) -> Result<Self, StoreError> {
+        let seal = |column, secret: &[u8]| vault.seal(Place { table: TABLE, column, tenant, row }, secret);
+        let text = |column, secret: &SecretString| seal(column, secret.expose_secret().as_bytes());
+        let headers = if secrets.headers.is_empty() {
+            None
+        } else {
+            let open: BTreeMap<&str, &str> =
+                secrets.headers.iter().map(|(name, value)| (name.as_str(), value.expose_secret())).collect();
+            let open = Zeroizing::new(serde_json::to_vec(&open).map_err(|e| StoreError::inconsistent(TABLE, row, e))?);
+            Some(seal("headers", &open)?)
+        };
+        let previous = secrets.previous_signing_secret.as_ref();
+        Ok(Self {
+            headers,
+            signing_secret: secrets.signing_secret.as_ref().map(|secret| text("signing_secret", secret)).transpose()?,
+            previous_signing_secret: previous.map(|(secret, _)| text("previous_signing_secret", secret)).transpose()?,
+            previous_until: previous.map(|(_, until)| *until),
+        })
+    }
+}
+
+/// Finds a handler by its name.
+pub async fn get(store: &Store, tenant: Uuid, name: &HandlerName) -> Result<Option<HandlerRow>, StoreError> {
+    let found = sqlx::query_as!(
+        Sealed,
+        r#"select id, name, version, settings as "settings: _", headers, signing_secret, previous_signing_secret,
+             previous_until, created_at, updated_at
+           from handlers where tenant_id = $1 and name = $2"#,
+        tenant,
+        name.as_str()
+    );
+    let found = found.fetch_optional(&store.pool).await?;
+    found.map(|sealed| sealed.open(&store.vault, tenant)).transpose()
+}
+
+/// Finds a handler by its id, whether it has a name or an owner.
+pub async fn by_id(store: &Store, tenant: Uuid, id: Uuid) -> Result<Option<HandlerRow>, StoreError> {
+    let found = sqlx::query_as!(
+        Sealed,
+        r#"select id, name, version, settings as "settings: _", headers, signing_secret, previous_signing_secret,
+             previous_until, created_at, updated_at
+           from handlers where tenant_id = $1 and id = $2"#,
+        tenant,
+        id
+    );
+    let found = found.fetch_optional(&store.pool).await?;
+    found.map(|sealed| sealed.open(&store.vault, tenant)).transpose()
+}
+
+/// Lists the handlers that have a name, by name.
+pub async fn list(store: &Store, tenant: Uuid, page: &PageRequest<String>) -> Result<Page<HandlerRow>, StoreError> {
+    let rows = sqlx::query_as!(
+        Sealed,
+        r#"select id, name, version, settings as "settings: _", headers, signing_secret, previous_signing_secret,
+             previous_until, created_at, updated_at
+           from handlers where tenant_id = $1 and name is not null and ($2::text is null or name > $2)
+           order by name limit $3"#,
+        tenant,
+        page.after,
+        page.limit + 1
+    );
+    let rows = rows.fetch_all(&store.pool).await?;
+    let opened: Result<Vec<_>, _> = rows.into_iter().map(|sealed| sealed.open(&store.vault, tenant)).collect();
+    Ok(Page::of(opened?, page.limit))
+}
+
+/// Makes a handler with a name.
+pub async fn insert(
+    store: &Store,
+    tenant: Uuid,
+    name: &HandlerName,
+    handler: &Handler,
+) -> Result<HandlerRow, StoreError> {
+    let mut tx = store.pool.begin().await?;
+    tenants::bump(&mut tx, tenant).await?;
+    let made = insert_row(&store.vault, &mut tx, tenant, Some(name.as_str()), None, handler).await?;
+    tx.commit().await?;
+    made.open(&store.vault, tenant)
+}
+
+/// Inserts a handler with a name or with an owner.
+pub(super) async fn insert_row(
+    vault: &Vault,
+    connection: &mut PgConnection,
+    tenant: Uuid,
+    name: Option<&str>,
+    owner: Option<&str>,
+    handler: &Handler,
+) -> Result<Sealed, StoreError> {
+    let id = Uuid::now_v7();
+    let sealed = SealedSecrets::of(vault, tenant, id, &handler.secrets)?;
+    let made = sqlx::query_as!(
+        Sealed,
+        r#"insert into handlers (tenant_id, id, name, owner, settings, headers, signing_secret,
+             previous_signing_secret, previous_until)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+           returning id, name, version, settings as "settings: _", headers, signing_secret, previous_signing_secret,
+             previous_until, created_at, updated_at"#,
+        tenant,
+        id,
+        name,
+        owner,
+        Json(handler) as _,
+        sealed.headers,
+        sealed.signing_secret,
+        sealed.previous_signing_secret,
+        sealed.previous_until
+    );
+    Ok(made.fetch_one(connection).await?)
+}
+
+/// Replaces a handler, if it is still at the version that the writer saw.
+pub async fn update(
+    store: &Store,
+    tenant: Uuid,
+    id: Uuid,
+    seen: i32,
+    handler: &Handler,
+) -> Result<HandlerRow, StoreError> {
+    let sealed = SealedSecrets::of(&store.vault, tenant, id, &handler.secrets)?;
+    let mut tx = store.pool.begin().await?;
+    tenants::bump(&mut tx, tenant).await?;
+    let changed = sqlx::query_as!(
+        Sealed,
+        r#"update handlers set settings = $4, headers = $5, signing_secret = $6, previous_signing_secret = $7,
+             previous_until = $8, version = version + 1, updated_at = now()
+           where tenant_id = $1 and id = $2 and version = $3
+           returning id, name, version, settings as "settings: _", headers, signing_secret, previous_signing_secret,
+             previous_until, created_at, updated_at"#,
+        tenant,
+        id,
+        seen,
+        Json(handler) as _,
+        sealed.headers,
+        sealed.signing_secret,
+        sealed.previous_signing_secret,
+        sealed.previous_until
+    );
+    let changed = changed.fetch_optional(&mut *tx).await?.ok_or(StoreError::Conflict(Conflict::Changed))?;
+    tx.commit().await?;
+    changed.open(&store.vault, tenant)
+}
+
+/// Removes a handler, if it is still at the version that the writer saw and no tool uses it.
+pub async fn delete(store: &Store, tenant: Uuid, id: Uuid, seen: i32) -> Result<(), StoreError> {
+    let mut tx = store.pool.begin().await?;
+    tenants::bump(&mut tx, tenant).await?;
+    let gone = sqlx::query!("delete from handlers where tenant_id = $1 and id = $2 and version = $3", tenant, id, seen);
+    if gone.execute(&mut *tx).await?.rows_affected() == 0 {
+        return Err(StoreError::Conflict(Conflict::Changed));
+    }
+    tx.commit().await?;
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! API keys: hashes, found by their public ids.
+
+use super::{Page, PageRequest, Store, StoreError};
+use crate::domain::{KeyToken, Role, TenantFacts, TenantLimits, TenantName};
+use sqlx::types::Json;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+/// A key as it is listed.
+#[derive(Clone, Debug)]
+pub struct KeyRow {
+    /// The public id.
+    pub id: String,
+    /// What it may do.
+    pub role: String,
+    /// What people call it.
+    pub name: Option<String>,
+    /// When it was made.
+    pub created_at: OffsetDateTime,
+    /// When it stops working.
+    pub expires_at: Option<OffsetDateTime>,
+}
+
+/// A key as it is checked.
+#[derive(Clone, Debug)]
+pub struct StoredKey {
+    /// Whose it is; `None` for an operator's.
+    pub tenant: Option<TenantFacts>,
+    /// What it may do.
+    pub role: Role,
+    /// What the database has of its secret.
+    pub hash: Vec<u8>,
+    /// When it stops working.
+    pub expires_at: Option<OffsetDateTime>,
+}
+
+/// Stores a tenant's key.
+pub async fn insert(
+    store: &Store,
+    tenant: Uuid,
+    key: &KeyToken,
+    role: Role,
+    name: Option<&str>,
+    expires_at: Option<OffsetDateTime>,
+) -> Result<KeyRow, StoreError> {
+    let made = sqlx::query_as!(
+        KeyRow,
+        "insert into keys (tenant_id, id, hash, role, name, expires_at) values ($1, $2, $3, $4, $5, $6)
+         returning id, role, name, created_at, expires_at",
+        tenant,
+        key.id(),
+        &key.hash(),
+        role.as_str(),
+        name,
+        expires_at
+    );
+    Ok(made.fetch_one(&store.pool).await?)
+}
+
+/// Stores an operator's key.
+pub async fn insert_operator(store: &Store, key: &KeyToken, name: Option<&str>) -> Result<(), StoreError> {
+    let made =
+        sqlx::query!("insert into operator_keys (id, hash, name) values ($1, $2, $3)", key.id(), &key.hash(), name);
+    made.execute(&store.pool).await?;
+    Ok(())
+}
+
+/// Lists a tenant's keys by id.
+pub async fn list(store: &Store, tenant: Uuid, page: &PageRequest<String>) -> Result<Page<KeyRow>, StoreError> {
+    let rows = sqlx::query_as!(
+        KeyRow,
+        "select id, role, name, created_at, expires_at from keys
+         where tenant_id = $1 and ($2::text is null or id > $2) order by id limit $3",
+        tenant,
+        page.after,
+        page.limit + 1
+    );
+    Ok(Page::of(rows.fetch_all(&store.pool).await?, page.limit))
+}
+
+/// Revokes a tenant's key; `false` if it has none of this id.
+pub async fn delete(store: &Store, tenant: Uuid, id: &str) -> Result<bool, StoreError> {
+    let gone = sqlx::query!("delete from keys where tenant_id = $1 and id = $2", tenant, id);
+    Ok(gone.execute(&store.pool).await?.rows_affected() > 0)
+}
+
+/// What may be the key of this public id. The caller compares hashes.
+pub async fn candidates(store: &Store, id: &str) -> Result<Vec<StoredKey>, StoreError> {
+    let rows = sqlx::query!(
+        r#"select t.id as "tenant_id?", t.name as "tenant?", t.limits as "limits?: Json<TenantLimits>",
+             k.role as "role!", k.hash as "hash!", k.expires_at
+           from keys k join tenants t on t.id = k.tenant_id where k.id = $1
+           union all
+           select null, null, null, 'operator', hash, expires_at from operator_keys where id = $1"#,
+        id
+    );
+    let mut found = Vec::new();
+    for row in rows.fetch_all(&store.pool).await? {
+        let refuse = |reason: String| StoreError::inconsistent("keys", id, reason);
+        let role = Role::parse(&row.role).ok_or_else(|| refuse(format!("unknown role {}", row.role)))?;
+        let tenant = match (row.tenant_id, row.tenant, row.limits) {
+            (Some(id), Some(name), limits) => Some(TenantFacts {
+                id,
+                name: TenantName::parse(&name).map_err(refuse)?,
+                limits: limits.map(|limits| limits.0).unwrap_or_default(),
+            }),
+            _ => None,
+        };
+        found.push(StoredKey { tenant, role, hash: row.hash, expires_at: row.expires_at });
+    }
+    Ok(found)
+}

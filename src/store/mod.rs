@@ -1,0 +1,87 @@
+//! Postgres, and the only room that says `sqlx`.
+//!
+//! A public function is one business fact in one transaction, and its first argument is whose fact it is: there is no
+//! finder without a tenant but the operator's. "Not found" is `None`. Which constraint refused a write decides what the
+//! conflict is, never the text of an error.
+
+pub mod calls;
+mod error;
+pub mod handlers;
+pub mod keys;
+mod page;
+pub mod registry;
+mod seal;
+pub mod tenants;
+mod tool_row;
+pub mod tool_versions;
+pub mod tools;
+
+pub use error::{Conflict, StoreError};
+pub use page::{Page, PageRequest};
+pub use seal::{MasterKey, Vault};
+
+use sqlx::PgPool;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The migrations, in the binary.
+static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!();
+
+/// How long a request waits for a connection. Short: when Postgres is away, callers are to hear it at once.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The database, with the keys that open its sealed columns. Cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    pool: PgPool,
+    vault: Arc<Vault>,
+}
+
+impl Store {
+    /// Connects. `url` is a `postgres://` URL; `connections` bounds the pool.
+    pub async fn connect(url: &str, connections: u32, vault: Vault) -> Result<Self, StoreError> {
+        let options = PgConnectOptions::from_str(url)?.application_name("toolhook");
+        let pool = PgPoolOptions::new()
+            .max_connections(connections)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .connect_with(options)
+            .await?;
+        Ok(Self { pool, vault: Arc::new(vault) })
+    }
+
+    /// Brings the schema up to date. Several replicas may do it at once: an advisory lock makes them take turns.
+    pub async fn migrate(&self) -> Result<(), StoreError> {
+        MIGRATIONS.run(&self.pool).await.map_err(StoreError::Migration)
+    }
+
+    /// Whether the schema is the one that this binary was built for, or a later one.
+    pub async fn is_migrated(&self) -> Result<bool, StoreError> {
+        let newest = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
+        let known =
+            sqlx::query_scalar!("select to_regclass('public._sqlx_migrations') is not null").fetch_one(&self.pool);
+        if known.await? != Some(true) {
+            return Ok(false);
+        }
+        let applied = sqlx::query_scalar!("select max(version) from _sqlx_migrations where success");
+        Ok(applied.fetch_one(&self.pool).await?.is_some_and(|applied| applied >= newest))
+    }
+
+    /// Whether the database answers.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        sqlx::query_scalar!("select 1").fetch_one(&self.pool).await?;
+        Ok(())
+    }
+
+    /// Closes the connections, once what runs on them has ended.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Store")
+    }
+}

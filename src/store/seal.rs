@@ -1,0 +1,138 @@
+//! Secrets at rest: XChaCha20-Poly1305, bound to the place where they stand.
+//!
+//! A sealed value is `1 ‖ key id (8) ‖ nonce (24) ‖ ciphertext`. Table, column, tenant and row are authenticated with it,
+//! so a value that is moved elsewhere does not open. The key id says which master key opens it, for rotation.
+
+use super::StoreError;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+use zeroize::Zeroizing;
+
+const FORM: u8 = 1;
+const KEY_ID_BYTES: usize = 8;
+const NONCE_BYTES: usize = 24;
+const HEAD_BYTES: usize = 1 + KEY_ID_BYTES + NONCE_BYTES;
+
+/// The key that seals: 32 bytes.
+#[derive(Clone)]
+pub struct MasterKey(Zeroizing<[u8; 32]>);
+
+impl MasterKey {
+    /// Reads 32 bytes in base 64.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let bytes = Zeroizing::new(STANDARD.decode(text.trim()).map_err(|_| "is not base 64".to_owned())?);
+        let bytes: [u8; 32] =
+            bytes.as_slice().try_into().map_err(|_| format!("has {} bytes instead of 32", bytes.len()))?;
+        Ok(Self(Zeroizing::new(bytes)))
+    }
+
+    /// Makes one from random bytes.
+    pub fn from_random(bytes: [u8; 32]) -> Self {
+        Self(Zeroizing::new(bytes))
+    }
+
+    /// The base 64 form, to be kept in a file or a secret manager.
+    pub fn reveal(&self) -> Zeroizing<String> {
+        Zeroizing::new(STANDARD.encode(self.0.as_slice()))
+    }
+
+    fn id(&self) -> [u8; KEY_ID_BYTES] {
+        let mut hash = Sha256::new();
+        hash.update(b"toolhook master key id");
+        hash.update(self.0.as_slice());
+        let mut id = [0; KEY_ID_BYTES];
+        id.copy_from_slice(&hash.finalize()[..KEY_ID_BYTES]);
+        id
+    }
+}
+
+/// Seals and opens.
+pub struct Vault {
+    key_id: [u8; KEY_ID_BYTES],
+    cipher: XChaCha20Poly1305,
+}
+
+/// Where a sealed value stands.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) table: &'static str,
+    pub(super) column: &'static str,
+    pub(super) tenant: Uuid,
+    pub(super) row: Uuid,
+}
+
+impl Place {
+    fn bytes(&self) -> Vec<u8> {
+        format!("toolhook\0{}\0{}\0{}\0{}", self.table, self.column, self.tenant, self.row).into_bytes()
+    }
+}
+
+impl Vault {
+    /// A vault under one key.
+    pub fn new(key: &MasterKey) -> Self {
+        Self { key_id: key.id(), cipher: XChaCha20Poly1305::new(&Key::from(*key.0)) }
+    }
+
+    pub(super) fn seal(&self, place: Place, secret: &[u8]) -> Result<Vec<u8>, StoreError> {
+        let mut nonce = [0; NONCE_BYTES];
+        getrandom::fill(&mut nonce).map_err(|e| StoreError::inconsistent(place.table, place.row, e))?;
+        let payload = Payload { msg: secret, aad: &place.bytes() };
+        let sealed = self.cipher.encrypt(&XNonce::from(nonce), payload);
+        let sealed = sealed.map_err(|e| StoreError::inconsistent(place.table, place.row, e))?;
+        Ok([&[FORM][..], &self.key_id, &nonce, &sealed].concat())
+    }
+
+    pub(super) fn open(&self, place: Place, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, StoreError> {
+        let refuse =
+            |reason: &str| StoreError::inconsistent(place.table, place.row, format!("{}: {reason}", place.column));
+        let (head, body) = sealed.split_at_checked(HEAD_BYTES).ok_or_else(|| refuse("the sealed value is cut off"))?;
+        if head[0] != FORM || head[1..=KEY_ID_BYTES] != self.key_id {
+            return Err(refuse("sealed with another master key"));
+        }
+        let mut nonce = [0; NONCE_BYTES];
+        nonce.copy_from_slice(&head[1 + KEY_ID_BYTES..]);
+        let payload = Payload { msg: body, aad: &place.bytes() };
+        let opened = self.cipher.decrypt(&XNonce::from(nonce), payload);
+        opened.map(Zeroizing::new).map_err(|_| refuse("the sealed value was changed or moved"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sealed_value_opens_only_where_it_stands_and_unchanged() {
+        let vault = Vault::new(&MasterKey::from_random([7; 32]));
+        let place = Place { table: "handlers", column: "headers", tenant: Uuid::nil(), row: Uuid::nil() };
+        let sealed = vault.seal(place, b"s3cret").unwrap();
+        assert!(!sealed.windows(6).any(|part| part == b"s3cret"));
+        assert_eq!(vault.open(place, &sealed).unwrap().as_slice(), b"s3cret");
+        for moved in [
+            Place { column: "signing_secret", ..place },
+            Place { tenant: Uuid::max(), ..place },
+            Place { row: Uuid::max(), ..place },
+        ] {
+            assert!(vault.open(moved, &sealed).is_err());
+        }
+        for at in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[at] ^= 1;
+            assert!(vault.open(place, &changed).is_err(), "byte {at}");
+        }
+        assert!(vault.open(place, &sealed[..10]).is_err());
+        assert!(Vault::new(&MasterKey::from_random([8; 32])).open(place, &sealed).is_err());
+    }
+
+    #[test]
+    fn a_master_key_has_32_bytes() {
+        let key = MasterKey::from_random([9; 32]);
+        assert_eq!(MasterKey::parse(&key.reveal()).unwrap().0, key.0);
+        assert!(MasterKey::parse("c2hvcnQ=").is_err());
+        assert!(MasterKey::parse("?").is_err());
+    }
+}

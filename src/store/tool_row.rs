@@ -1,0 +1,83 @@
+//! A tool's columns, and the checked tool that they stand for.
+
+use super::StoreError;
+use super::handlers::HandlerRow;
+use crate::domain::{HandlerName, HandlerRef, InputSchema, Limits, Tool, ToolName, ToolOptions};
+use serde_json::value::RawValue;
+use sqlx::types::Json;
+
+/// What of a tool is stored in the same columns in `tools` and in `tool_versions`.
+#[derive(Clone, Debug)]
+pub(super) struct Content {
+    pub(super) name: String,
+    pub(super) description: String,
+    pub(super) input_schema: Json<Box<RawValue>>,
+    pub(super) output_schema: Option<Json<Box<RawValue>>>,
+    pub(super) options: Json<ToolOptions>,
+    pub(super) limits: Json<Limits>,
+    pub(super) tags: Vec<String>,
+    pub(super) enabled: bool,
+}
+
+impl Content {
+    /// The columns of a checked tool.
+    pub(super) fn of(tool: &Tool) -> Self {
+        Self {
+            name: tool.name.to_string(),
+            description: tool.description.clone(),
+            input_schema: Json(tool.input_schema.raw().to_owned()),
+            output_schema: tool.output_schema.as_ref().map(|schema| Json(schema.raw().to_owned())),
+            options: Json(tool.options.clone()),
+            limits: Json(tool.limits.clone()),
+            tags: tool.tags.clone(),
+            enabled: tool.enabled,
+        }
+    }
+
+    /// The tool that these columns stand for, run by `handler`.
+    pub(super) fn into_tool(self, handler: HandlerRef) -> Result<Tool, StoreError> {
+        let refuse = |reason: String| StoreError::inconsistent("tools", &self.name, reason);
+        let compiled = |raw: &RawValue, compile: fn(&RawValue) -> Result<InputSchema, _>| {
+            compile(raw).map_err(|fault: crate::domain::schema::SchemaFault| {
+                refuse(format!("schema {}: {}", fault.pointer, fault.detail))
+            })
+        };
+        Ok(Tool {
+            name: ToolName::parse(&self.name).ok_or_else(|| refuse(ToolName::EXPECTED.to_owned()))?,
+            input_schema: compiled(&self.input_schema.0, InputSchema::compile)?,
+            output_schema: self
+                .output_schema
+                .as_ref()
+                .map(|raw| compiled(&raw.0, InputSchema::compile_output))
+                .transpose()?,
+            description: self.description,
+            handler,
+            options: self.options.0,
+            limits: self.limits.0,
+            tags: self.tags,
+            enabled: self.enabled,
+        })
+    }
+
+    /// Whether two tools say the same, so that writing one over the other changes nothing.
+    pub(super) fn says_the_same(&self, other: &Self) -> bool {
+        let raw = |schema: &Option<Json<Box<RawValue>>>| schema.as_ref().map(|schema| schema.0.get().to_owned());
+        self.description == other.description
+            && self.input_schema.0.get() == other.input_schema.0.get()
+            && raw(&self.output_schema) == raw(&other.output_schema)
+            && self.options == other.options
+            && self.limits == other.limits
+            && self.tags == other.tags
+            && self.enabled == other.enabled
+    }
+}
+
+/// How a tool refers to its handler's row.
+pub(super) fn handler_ref(row: HandlerRow) -> Result<HandlerRef, StoreError> {
+    match row.name {
+        None => Ok(HandlerRef::Owned(Box::new(row.handler))),
+        Some(name) => HandlerName::parse(&name)
+            .map(HandlerRef::Named)
+            .ok_or_else(|| StoreError::inconsistent("handlers", row.id, HandlerName::EXPECTED)),
+    }
+}

@@ -1,0 +1,134 @@
+//! Every version that a tool has had.
+
+use super::handlers;
+use super::tool_row::{Content, handler_ref};
+use super::{Page, PageRequest, Store, StoreError};
+use crate::domain::{HandlerName, HandlerRef, Tool, ToolName};
+use sqlx::PgConnection;
+use sqlx::types::Json;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+/// A version of a tool.
+#[derive(Clone, Debug)]
+pub struct VersionRow {
+    /// The tool as it was.
+    pub tool: Tool,
+    /// Its number, from 1.
+    pub version: i32,
+    /// When it was made.
+    pub created_at: OffsetDateTime,
+}
+
+struct Row {
+    version: i32,
+    name: String,
+    description: String,
+    input_schema: Json<Box<serde_json::value::RawValue>>,
+    output_schema: Option<Json<Box<serde_json::value::RawValue>>>,
+    options: Json<crate::domain::ToolOptions>,
+    limits: Json<crate::domain::Limits>,
+    tags: Vec<String>,
+    enabled: bool,
+    handler_name: Option<String>,
+    handler_id: Uuid,
+    created_at: OffsetDateTime,
+}
+
+impl Row {
+    async fn resolve(self, store: &Store, tenant: Uuid) -> Result<VersionRow, StoreError> {
+        let refuse = |reason: &str| StoreError::inconsistent("tool_versions", &self.name, reason);
+        let handler = if let Some(name) = &self.handler_name {
+            HandlerRef::Named(HandlerName::parse(name).ok_or_else(|| refuse(HandlerName::EXPECTED))?)
+        } else {
+            let row = handlers::by_id(store, tenant, self.handler_id).await?;
+            handler_ref(row.ok_or_else(|| refuse("its handler is gone"))?)?
+        };
+        let content = Content {
+            name: self.name,
+            description: self.description,
+            input_schema: self.input_schema,
+            output_schema: self.output_schema,
+            options: self.options,
+            limits: self.limits,
+            tags: self.tags,
+            enabled: self.enabled,
+        };
+        Ok(VersionRow { tool: content.into_tool(handler)?, version: self.version, created_at: self.created_at })
+    }
+}
+
+/// Lists a tool's versions, the newest first. `page.after` is the last number that was seen.
+pub async fn list(
+    store: &Store,
+    tenant: Uuid,
+    tool: &ToolName,
+    page: &PageRequest<i32>,
+) -> Result<Page<VersionRow>, StoreError> {
+    let rows = sqlx::query_as!(
+        Row,
+        r#"select version, tool as name, description, input_schema as "input_schema: _",
+             output_schema as "output_schema: _", options as "options: _", limits as "limits: _", tags, enabled,
+             handler_name, handler_id, created_at
+           from tool_versions where tenant_id = $1 and tool = $2 and ($3::integer is null or version < $3)
+           order by version desc limit $4"#,
+        tenant,
+        tool.as_str(),
+        page.after,
+        page.limit + 1
+    );
+    let page = Page::of(rows.fetch_all(&store.pool).await?, page.limit);
+    let mut resolved = Vec::with_capacity(page.rows.len());
+    for row in page.rows {
+        resolved.push(row.resolve(store, tenant).await?);
+    }
+    Ok(Page { rows: resolved, more: page.more })
+}
+
+/// Finds one version of a tool.
+pub async fn get(store: &Store, tenant: Uuid, tool: &ToolName, version: i32) -> Result<Option<VersionRow>, StoreError> {
+    let found = sqlx::query_as!(
+        Row,
+        r#"select version, tool as name, description, input_schema as "input_schema: _",
+             output_schema as "output_schema: _", options as "options: _", limits as "limits: _", tags, enabled,
+             handler_name, handler_id, created_at
+           from tool_versions where tenant_id = $1 and tool = $2 and version = $3"#,
+        tenant,
+        tool.as_str(),
+        version
+    );
+    match found.fetch_optional(&store.pool).await? {
+        Some(row) => row.resolve(store, tenant).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Keeps a version, inside the transaction that made it.
+pub(super) async fn keep(
+    connection: &mut PgConnection,
+    tenant: Uuid,
+    content: &Content,
+    version: i32,
+    handler_id: Uuid,
+    handler_name: Option<&str>,
+) -> Result<(), StoreError> {
+    let kept = sqlx::query!(
+        "insert into tool_versions (tenant_id, tool, version, description, input_schema, output_schema, options, limits,
+           tags, enabled, handler_id, handler_name)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+        tenant,
+        content.name,
+        version,
+        content.description,
+        content.input_schema.clone() as _,
+        content.output_schema.clone() as _,
+        content.options.clone() as _,
+        content.limits.clone() as _,
+        &content.tags,
+        content.enabled,
+        handler_id,
+        handler_name
+    );
+    kept.execute(connection).await?;
+    Ok(())
+}
