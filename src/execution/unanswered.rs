@@ -28,7 +28,8 @@ pub(super) fn timed_out() -> Failure {
     }
 }
 
-/// A handler that could not be called. One text for every reason, so that nobody can map our network by it.
+/// A handler that could not be called. One text for every reason, time-outs before sending too, so that nobody can map our
+/// network by it.
 pub(super) fn unreachable() -> Failure {
     Failure::failed(
         "handler_unreachable",
@@ -46,17 +47,11 @@ pub(super) fn broken(may_have_run: bool) -> Failure {
 /// What a failed exchange means for the call.
 pub(super) fn failure(error: &EgressError) -> Failure {
     let failure = match error {
-        EgressError::Blocked(_) | EgressError::NotSent(_) => unreachable(),
+        EgressError::Blocked(_) | EgressError::NotSent(_) | EgressError::TimedOut { sent: false } => unreachable(),
         EgressError::TimedOut { sent: true } => timed_out(),
-        EgressError::TimedOut { sent: false } => Failure {
-            status: CallStatus::TimedOut,
-            code: "timed_out",
-            message: "The tool's handler could not be reached in time, so the tool has not run. Try again later; if that does \
-                      not help, go on without it."
-                .to_owned(),
-            diagnostic: None,
-        },
-        EgressError::Lost(_) => lost("The connection to the tool's handler was lost after the call had been sent, before an answer came."),
+        EgressError::Lost(_) => {
+            lost("The connection to the tool's handler was lost after the call had been sent, before an answer came.")
+        }
         EgressError::CutOff { status: 200..=299, .. } => {
             lost("The connection to the tool's handler was cut off in the middle of its answer.")
         }
@@ -116,7 +111,12 @@ mod tests {
                 "handler_unreachable",
                 ["could not be reached", "has not run"],
             ),
-            (EgressError::TimedOut { sent: false }, CallStatus::TimedOut, "timed_out", ["in time", "has not run"]),
+            (
+                EgressError::TimedOut { sent: false },
+                CallStatus::Failed,
+                "handler_unreachable",
+                ["could not be reached", "has not run"],
+            ),
             (EgressError::TimedOut { sent: true }, CallStatus::TimedOut, "timed_out", ["in time", "may have"]),
             (EgressError::Lost(cause()), CallStatus::Unknown, "answer_lost", ["connection", "may have"]),
             (
