@@ -10,7 +10,7 @@ use serde_json::Value;
 /// How much of an error answer's body is repeated, in characters.
 const MAX_SHOWN: usize = 2_000;
 /// What to do about a handler that did its work and reported it badly.
-const ASK_ITS_AUTHOR: &str = "It may have done its work all the same. Its author has to mend the answer; \
+const ASK_ITS_AUTHOR: &str = "Its author has to mend that. It may have done its work all the same: \
                               check before calling it again.";
 
 /// Reads an answer. `error_body` is what the handler's author says about the bodies of error answers.
@@ -32,7 +32,7 @@ pub(super) fn read(inbound: &Inbound, error_body: Option<ErrorBody>) -> Result<H
 
 fn success(inbound: &Inbound) -> Result<HandlerResult, Failure> {
     let bad = |why: &str| {
-        Failure::failed("bad_answer", format!("The tool's handler ran, but its answer {why}. {ASK_ITS_AUTHOR}"))
+        Failure::failed("bad_answer", format!("The tool's handler answered, but its answer {why}. {ASK_ITS_AUTHOR}"))
     };
     let body = if inbound.status == 204 {
         Ok(Body::Empty)
@@ -52,7 +52,7 @@ fn success(inbound: &Inbound) -> Result<HandlerResult, Failure> {
         Body::Other(kind) => Err(Failure::failed(
             "unsupported_answer",
             format!(
-                "The tool's handler ran, but its answer has the type {kind}, which cannot be passed on. {ASK_ITS_AUTHOR}"
+                "The tool's handler answered, but its answer has the type {kind}, which cannot be passed on. {ASK_ITS_AUTHOR}"
             ),
         )),
     }
@@ -65,8 +65,8 @@ enum Envelope {
     Malformed(&'static str),
 }
 
-/// Reads an object that has only the keys `text`, `data` and `error`, and `text` or `error` among them. An `error` or `data` that is
-/// null is one that is not there: many serializers write every field.
+/// Reads an object that has only the keys `text`, `data` and `error`, and `text` or `error` among them. An
+/// `error` or `data` that is null is one that is not there: many serializers write every field.
 fn envelope(value: &Value) -> Option<Envelope> {
     let members = value.as_object()?;
     let member = |name: &str| members.get(name).filter(|value| !value.is_null());
