@@ -1,3 +1,4 @@
 //! Toolhook: tools as data for AI agents.
 
 pub mod domain;
+pub mod format;
