@@ -4,5 +4,6 @@ pub mod cli;
 pub mod domain;
 pub mod egress;
 pub mod execution;
+pub mod format;
 pub mod registry;
 pub mod store;
