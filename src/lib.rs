@@ -5,5 +5,6 @@ pub mod domain;
 pub mod egress;
 pub mod execution;
 pub mod format;
+pub mod http;
 pub mod registry;
 pub mod store;

@@ -1,7 +1,7 @@
 //! API keys: hashes, found by their public ids.
 
 use super::{Page, PageRequest, Store, StoreError};
-use crate::domain::{KeyToken, Role, TenantFacts, TenantLimits, TenantName};
+use crate::domain::{KeyToken, Role, TenantFacts, TenantLimits, TenantName, key};
 use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -109,4 +109,13 @@ pub async fn candidates(store: &Store, id: &str) -> Result<Vec<StoredKey>, Store
         found.push(StoredKey { tenant, role, hash: row.hash, expires_at: row.expires_at });
     }
     Ok(found)
+}
+
+/// Makes a new key from the system's random source. It is nowhere yet.
+pub fn generate() -> Result<KeyToken, StoreError> {
+    let (mut id, mut secret) = ([0; key::ID_BYTES], [0; key::SECRET_BYTES]);
+    getrandom::fill(&mut id)
+        .and_then(|()| getrandom::fill(&mut secret))
+        .map_err(|why| StoreError::inconsistent("keys", "new", why))?;
+    Ok(KeyToken::from_random(id, secret))
 }
