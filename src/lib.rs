@@ -1,4 +1,84 @@
-//! Toolhook: tools as data for AI agents.
+//! Toolhook lets a product's own customers give tools to its AI agents. A tool is a row, not code: a name, a description,
+//! a JSON Schema of its input, and a handler that runs it. An agent backend makes two requests per model turn: it fetches
+//! a tenant's tools in its provider's exact format, and posts the model's reply back to have the calls run.
+//!
+//! This page is the architecture; every room named here is a link, so that a stale name fails the build. What a user can
+//! rely on is in the service's own `/v1/openapi.json`.
+//!
+//! # The idea
+//!
+//! *Parse at the edge, compute on an immutable snapshot of one tenant, render at the edge.*
+//!
+//! ```text
+//! main, cli, config  compose                     ┌──────────────┐
+//! http               status codes, keys, JSON    │   the edge   │
+//! execution          find → check → dispatch     │     act      │
+//! registry           one tenant's tools, compiled│     know     │
+//! store egress format                            │    reach     │  Postgres; outbound HTTP; wire formats
+//! domain             values and rules            │     mean     │  no I/O, no async, no clock
+//!                                                └──────────────┘
+//! ```
+//!
+//! An import may only point down, and rooms on one floor do not know each other. `tests/architecture.rs` reads the source
+//! and fails on an import that points up, on SQL outside [`store`], on an HTTP client outside [`egress`], on a status code
+//! outside [`http`], on the environment outside [`config`], on an effect inside [`domain`] or [`mod@format`], and on files
+//! that grew past 400 lines.
+//!
+//! # The rooms
+//!
+//! - [`domain`]: what a tool, a handler, a call and an answer *are*. A [`domain::Tool`] exists only checked;
+//!   [`domain::ToolDraft::check`] is the one door. [`domain::InputSchema`] keeps its text byte for byte beside the compiled
+//!   validator. [`domain::ToolOptions`] is what we tell a provider, [`domain::Limits`] how we run a tool.
+//! - [`mod@format`]: one file per wire format, three pure functions each: declare tools, find the calls in a reply, render
+//!   results. A renderer works on a copy of the options and takes what it understands; what is left over is reported as
+//!   dropped, so there is no list of supported options to keep in step.
+//! - [`store`]: SQL only. A public function is one business fact in one transaction, and the tenant comes first in its
+//!   arguments. Secrets are sealed by [`store::Vault`], bound to table, column, tenant and row. Which constraint refused a
+//!   write decides what the conflict is.
+//! - [`egress`]: the one HTTP client. Authors write URLs, so it checks the URL, every answer of the resolver, and the
+//!   connected peer; it follows nothing, repeats nothing, and reads under a cap. It signs requests by the Standard Webhooks
+//!   specification.
+//! - [`registry`]: [`registry::Registry`] is a tenant's tools at one version, immutable, ordered by name, with validators
+//!   compiled once and each format's list rendered once. [`registry::Registries`] keeps the tenants that are being served,
+//!   bounded in number, and drops a snapshot when this process writes to its tenant.
+//! - [`execution`]: every call is answered, in the reply's order, within one deadline; nothing that goes wrong with one
+//!   ends the others. [`execution::NativeHandler`] is the trait for tools that are Rust code.
+//! - [`http`]: a file per resource: the words of a request, its handler, its entry in the reference. Extractors whose type
+//!   is an authority; one catalogue of errors ([`http::Code`]).
+//! - [`cli`] and [`config`]: the commands, and the one documented set of settings. [`cli::postgres`] starts the private
+//!   Postgres of `toolhook dev` and of the tests.
+//!
+//! # The way of a tool list
+//!
+//! `GET /v1/formats/anthropic/tools`: the key's checksum is checked, then the key itself, from memory if it was used within
+//! the last seconds; [`registry::Registries::get`] answers the tenant's snapshot; [`registry::Registry::list`] answers
+//! bytes that were rendered when the first request asked for them. Warm, that is no query, no rendering and no copy of the
+//! list. A write through this process drops the snapshot before it is answered, so whoever asks after the answer gets what
+//! was written, even if a load that began earlier ends later.
+//!
+//! # The way of a call
+//!
+//! `POST /v1/formats/anthropic/calls`: the body is read strictly (a key that stands twice is refused, numbers keep every
+//! digit); the format finds the calls; a task of its own runs and logs them, so that a caller that hangs up does not cut
+//! one in half. Each call is found, admitted, read and held against its schema before anything is sent; neighbours that
+//! are `concurrent` run beside each other, any other call runs alone. A webhook's request is serialized once, and those
+//! bytes are signed and sent. Its answer becomes an outcome, is held against what the tool promised, cut to its cap, and
+//! logged in one statement for the whole reply; then the format renders one result per call.
+//!
+//! Requests fail with problem documents; *tools fail with results*. An unknown tool, an invalid input, a time-out, a refused
+//! address or a 500 from the webhook is a result that the model can read and act on. Only keys, unreadable envelopes and our
+//! own faults are HTTP errors. A failure has two faces: one sentence for the model, a diagnostic for operators.
+//!
+//! # What changes most, and where
+//!
+//! | change | where |
+//! | --- | --- |
+//! | a tool option | a field in `domain/options.rs`, a line in each format that knows the idea |
+//! | a setting of how a tool runs | a field in `domain/limits.rs`, its use in `execution/` |
+//! | a provider's format | one file in `format/`, one arm in its `mod.rs` |
+//! | a kind of handler | a variant in `domain/handler.rs`, one file in `execution/`, one arm in its `run.rs` |
+//! | an endpoint | one file in `http/` |
+//! | an error | a variant where it is found, a row in `http/problem.rs` |
 
 pub mod cli;
 pub mod domain;
