@@ -4,6 +4,8 @@ pub mod cli;
 pub mod config;
 pub mod domain;
 pub mod egress;
+pub mod execution;
+pub mod format;
 pub mod registry;
 pub mod settings;
 pub mod store;

@@ -61,6 +61,28 @@ const MAX_EXAMPLES: usize = 20;
 const MAX_BYTES: usize = super::schema::MAX_BYTES;
 
 impl ToolOptions {
+    /// Every option, set; `format` has an entry in `provider_options`. A new option has to be added here, and is then in
+    /// every table of what the formats can express.
+    pub fn example(format: &str) -> Self {
+        use super::call::Caller;
+        let member = |name: &str, value: Value| std::iter::once((name.to_owned(), value)).collect::<Object>();
+        Self {
+            allowed_callers: Some(vec![Caller::Human, Caller::CodeExecution]),
+            result_type: Some(ResultType::Structured),
+            strict: true,
+            input_examples: vec![member("q", Value::from("an example"))],
+            defer_loading: true,
+            provider_options: BTreeMap::from([(format.to_owned(), member("x_vendor", Value::Bool(true)))]),
+            annotations: Annotations {
+                title: Some("A title".to_owned()),
+                read_only: Some(true),
+                destructive: Some(false),
+                idempotent: Some(true),
+                open_world: Some(false),
+            },
+        }
+    }
+
     /// Reads the fields of a tool's body that are options. `formats` are the names that `provider_options` may use.
     pub fn read(reader: &mut Reader<'_>, schema: Option<&InputSchema>, formats: &[&str]) -> Self {
         Self {

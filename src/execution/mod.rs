@@ -1,0 +1,126 @@
+//! What happens to a model's calls: find → validate → dispatch.
+//!
+//! [`Executor::run`] answers every call it is given, in the order in which they came, within one deadline. Whatever is
+//! wrong with a call, its tool or its handler becomes that call's own result, written for the model; nothing ends the
+//! others. The steps, each in a file of its own:
+//!
+//! 1. `check`: is there such a tool, may it be called, and does the input fit? Nothing is sent before all of it is known.
+//! 2. `plan`: neighbours that are safe beside each other run together, any other call runs alone.
+//! 3. `webhook` and [`native`]: one file per kind of handler. **The home of a new kind** is a sibling here and an arm in
+//!    `run`'s `dispatch`.
+//! 4. `answer` and `unanswered`: what an HTTP answer means, and what its absence means.
+//! 5. `result` and `clip`: what the tool promised about its results, and how much of a text reaches the model.
+//!
+//! What is absent here: SQL, status codes of our own API, and any provider's shapes.
+
+mod answer;
+mod check;
+mod clip;
+mod decode;
+mod dry_run;
+mod job;
+pub mod native;
+mod plan;
+mod result;
+mod run;
+mod unanswered;
+mod webhook;
+
+pub use dry_run::{DryRequest, DryRun, EgressVerdict, Misfit, Validation};
+pub use native::{NativeHandler, Natives};
+pub use result::HandlerResult;
+
+use crate::domain::json::Object;
+use crate::domain::options::ResultType;
+use crate::domain::{Answered, Outcome, ToolCall, ToolName};
+use crate::egress::Egress;
+use crate::registry::Registry;
+use std::sync::Arc;
+use time::OffsetDateTime;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+/// Runs calls. Cheap to clone; the clones share their connections.
+#[derive(Clone)]
+pub struct Executor {
+    egress: Egress,
+    natives: Natives,
+}
+
+/// A model's calls, and what they run against.
+#[derive(Debug)]
+pub struct Request {
+    /// The tenant's tools, as the model was shown them.
+    pub registry: Arc<Registry>,
+    /// The calls in the reply's order.
+    pub calls: Vec<ToolCall>,
+    /// What the agent backend sends along; handlers get it, the model never sees it.
+    pub context: Option<Object>,
+    /// When every call has to be answered.
+    pub deadline: Instant,
+    /// The request's id, for the log.
+    pub request_id: String,
+    /// The trace that the request belongs to, as W3C's `traceparent` header says it; passed on to webhooks.
+    pub traceparent: Option<String>,
+}
+
+/// A call that was answered.
+#[derive(Clone, Debug)]
+pub struct Executed {
+    /// Our id of the call, a UUID of version 7. A webhook gets it as `webhook-id` and `idempotency-key`.
+    pub id: Uuid,
+    /// The call as it was made.
+    pub call: ToolCall,
+    /// The tool and its version; nothing if there is no such tool.
+    pub tool: Option<(ToolName, i32)>,
+    /// What kind of result the tool declares.
+    pub result_type: Option<ResultType>,
+    /// The input that was validated; nothing if it was refused before or by that.
+    pub input: Option<Object>,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// How often the handler was tried.
+    pub attempts: u32,
+    /// When its turn came.
+    pub started_at: OffsetDateTime,
+    /// How long it took from then on, in milliseconds.
+    pub duration_ms: u64,
+    /// What was put right in its arguments.
+    pub repairs: Vec<String>,
+}
+
+impl Executed {
+    /// The part of it that a format renders.
+    pub const fn answered(&self) -> Answered<'_> {
+        Answered { call: &self.call, outcome: &self.outcome, result_type: self.result_type }
+    }
+}
+
+impl Executor {
+    /// Sends through `egress`, and knows these native handlers.
+    pub const fn new(egress: Egress, natives: Natives) -> Self {
+        Self { egress, natives }
+    }
+
+    /// The native handlers, whose [`Natives::entries`] belong into every registry.
+    pub const fn natives(&self) -> &Natives {
+        &self.natives
+    }
+
+    /// Runs the calls and answers each one, in their order, at the latest at the request's deadline. Does not fail and
+    /// does not panic. Dropping it cuts calls off half-way, so it belongs into a task of its own.
+    pub async fn run(&self, request: Request) -> Vec<Executed> {
+        Box::pin(run::run(self, request)).await
+    }
+
+    /// Says what running this call would send, without sending it. An unknown tool is the one error.
+    pub async fn dry_run(
+        &self,
+        registry: &Registry,
+        call: &ToolCall,
+        context: Option<&Object>,
+        traceparent: Option<&str>,
+    ) -> Result<DryRun, crate::domain::Failure> {
+        dry_run::dry_run(self, registry, call, context, traceparent).await
+    }
+}

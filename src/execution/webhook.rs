@@ -1,0 +1,165 @@
+//! Calls that run by a signed POST to the tenant's server.
+
+use super::job::{Job, Ran};
+use super::{answer, unanswered};
+use crate::domain::Failure;
+use crate::domain::handler::ErrorBody;
+use crate::domain::json::Object;
+use crate::egress::{Egress, EgressError, Inbound, Method, Outbound, SigningSecret, sign};
+use bytes::Bytes;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Serialize;
+use std::time::Duration;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use tokio::time::Instant;
+use url::Url;
+
+/// How large an answer may be, in bytes.
+const MAX_ANSWER_BYTES: usize = 1024 * 1024;
+
+/// A request, written and signed.
+pub(super) struct Written {
+    pub(super) url: Url,
+    pub(super) headers: Vec<(String, Header)>,
+    /// The very bytes that were signed.
+    pub(super) body: Bytes,
+}
+
+/// A header's value.
+pub(super) enum Header {
+    /// One that may be seen.
+    Plain(String),
+    /// One that may not.
+    Secret(SecretString),
+}
+
+/// Runs a call by its webhook.
+pub(super) async fn call(egress: &Egress, job: &Job<'_>, url: &str, error_body: Option<ErrorBody>) -> Ran {
+    let url = match egress.check_url(url) {
+        Ok(url) => url,
+        // It was accepted when it was written; the policy has become stricter since.
+        Err(why) => {
+            return Ran { result: Err(unanswered::unreachable().because(format!("the URL {why}"))), attempts: 0 };
+        }
+    };
+    // One attempt. Repeating it belongs here: the same job with the next number, as far as
+    // `EgressError::may_have_arrived`, the tool's annotations and the deadline allow.
+    let attempts = 1;
+    let result = match attempt(egress, job, url, attempts).await {
+        Ok(Ok(inbound)) => answer::read(&inbound, error_body),
+        Ok(Err(error)) => Err(unanswered::failure(&error)),
+        Err(failure) => Err(failure),
+    };
+    Ran { result, attempts }
+}
+
+async fn attempt(
+    egress: &Egress,
+    job: &Job<'_>,
+    url: Url,
+    number: u32,
+) -> Result<Result<Inbound, EgressError>, Failure> {
+    let Written { url, headers, body } = write(job, url, number, OffsetDateTime::now_utc())?;
+    let headers = headers.into_iter().map(|(name, value)| (name, value.exposed())).collect();
+    let (deadline, max_body_bytes) = (job.deadline, MAX_ANSWER_BYTES);
+    Ok(egress.send(Outbound { method: Method::POST, url, headers, body, deadline, max_body_bytes }).await)
+}
+
+/// Writes and signs one attempt. What is signed is what is sent: the body is serialized once.
+pub(super) fn write(job: &Job<'_>, url: Url, attempt: u32, now: OffsetDateTime) -> Result<Written, Failure> {
+    let id = job.id.to_string();
+    let body = serde_json::to_vec(&Event::of(job, &id, attempt, now)).map_err(|error| unwritable(&error))?;
+    let secret = job.entry.handler.secrets.signing_secret.as_ref();
+    let secret = secret.ok_or_else(|| unwritable(&"the handler has no signing secret"))?;
+    let secret = SigningSecret::from_text(secret.expose_secret()).map_err(|error| unwritable(&error))?;
+    let signed = sign(&[&secret], &id, now.unix_timestamp(), &body).map_err(|error| unwritable(&error))?;
+
+    let mut headers = vec![("content-type".to_owned(), Header::Plain("application/json".to_owned()))];
+    for (name, value) in signed {
+        // A signature is good for some minutes, so it is not for every eye.
+        let value = if name == "webhook-signature" { Header::Secret(value.into()) } else { Header::Plain(value) };
+        headers.push((name.to_owned(), value));
+    }
+    headers.push(("idempotency-key".to_owned(), Header::Plain(id)));
+    if let Some(trace) = job.traceparent.filter(|trace| trace.bytes().all(|byte| byte.is_ascii_graphic())) {
+        headers.push(("traceparent".to_owned(), Header::Plain(trace.to_owned())));
+    }
+    let ours = headers.len();
+    for (name, value) in &job.entry.handler.secrets.headers {
+        // Refused when the handler is written; a stored one may be older than the rule.
+        if !headers[..ours].iter().any(|(taken, _)| taken == name) {
+            headers.push((name.clone(), Header::Secret(value.clone())));
+        }
+    }
+    Ok(Written { url, headers, body: body.into() })
+}
+
+impl Header {
+    fn exposed(self) -> String {
+        match self {
+            Self::Plain(value) => value,
+            Self::Secret(value) => value.expose_secret().to_owned(),
+        }
+    }
+}
+
+/// What a webhook gets, its members in the order of the contract.
+#[derive(Serialize)]
+struct Event<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    timestamp: String,
+    data: CallData<'a>,
+}
+
+#[derive(Serialize)]
+struct CallData<'a> {
+    id: &'a str,
+    tool: &'a str,
+    tool_version: i32,
+    tenant: &'a str,
+    input: &'a Object,
+    context: &'a Object,
+    attempt: u32,
+    deadline: String,
+}
+
+impl<'a> Event<'a> {
+    fn of(job: &Job<'a>, id: &'a str, attempt: u32, now: OffsetDateTime) -> Self {
+        let left = job.deadline.saturating_duration_since(Instant::now());
+        Self {
+            kind: "tool.call",
+            timestamp: rfc_3339(now),
+            data: CallData {
+                id,
+                tool: job.entry.tool.name.as_str(),
+                tool_version: job.entry.version,
+                tenant: job.tenant.name.as_str(),
+                input: job.input,
+                context: job.context,
+                attempt,
+                deadline: rfc_3339(now + left.min(LONGEST)),
+            },
+        }
+    }
+}
+
+/// Longer than any call may take, and short enough to be added to a date.
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// In milliseconds: what every language's dates can hold.
+fn rfc_3339(time: OffsetDateTime) -> String {
+    let time = time.replace_millisecond(time.millisecond()).unwrap_or(time);
+    // Years from 0 to 9999 can be written, so a clock that cannot be is a broken one.
+    time.format(&Rfc3339).unwrap_or_default()
+}
+
+fn unwritable(why: &impl ToString) -> Failure {
+    Failure::failed(
+        "handler_misconfigured",
+        "The tool's handler is not set up completely, so the tool has not run. Its author has to mend it; calling it again \
+         will not help.",
+    )
+    .because(why.to_string())
+}

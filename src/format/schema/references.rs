@@ -1,0 +1,258 @@
+//! References: gathered in `$defs`, or written out.
+
+use super::walk::{self, take, visit};
+use super::{Adapted, Effect};
+use crate::domain::Pointer;
+use crate::domain::json::Object;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// The most schemas that writing references out may make. A few definitions that refer to each other can stand for a
+/// tree of any size.
+const MAX_WRITTEN_OUT: usize = 2_000;
+/// The deepest chain of references that is written out.
+const MAX_CHAIN: usize = 16;
+
+/// Makes every reference lead to the root or to a member of the root's `$defs`, so that later passes may move what
+/// stands elsewhere. `definitions` becomes `$defs`.
+pub(super) fn lift(adapted: &mut Adapted) {
+    let original = adapted.schema.clone();
+    let mut lifted =
+        Lifted { root: &original, names: BTreeMap::new(), taken: BTreeSet::new(), waiting: VecDeque::new() };
+    let Some(root) = adapted.schema.as_object_mut() else { return };
+    let mut definitions: Vec<(String, Value)> = Vec::new();
+    for keyword in ["$defs", "definitions"] {
+        let Some(Value::Object(all)) = root.get(keyword) else { continue };
+        for (key, schema) in all {
+            let name = lifted.unused(key);
+            lifted.names.insert(Pointer::root().key(keyword).key(key).as_str().to_owned(), name.clone());
+            definitions.push((name, schema.clone()));
+        }
+    }
+    if root.get("$defs").is_some_and(Value::is_object) {
+        take(root, "definitions");
+        root.insert("$defs".to_owned(), json!({}));
+    } else {
+        walk::rename(root, "definitions", "$defs");
+        if root.get("$defs").is_some() {
+            root.insert("$defs".to_owned(), json!({}));
+        }
+    }
+    lifted.redirect(&mut adapted.schema);
+    for (_, schema) in &mut definitions {
+        lifted.redirect(schema);
+    }
+    while let Some((name, mut schema)) = lifted.waiting.pop_front() {
+        lifted.redirect(&mut schema);
+        definitions.push((name, schema));
+    }
+    if !definitions.is_empty()
+        && let Some(root) = adapted.root()
+    {
+        root.insert("$defs".to_owned(), Value::Object(definitions.into_iter().collect()));
+    }
+}
+
+struct Lifted<'a> {
+    root: &'a Value,
+    /// The name in `$defs` of each place that is referred to.
+    names: BTreeMap<String, String>,
+    taken: BTreeSet<String>,
+    waiting: VecDeque<(String, Value)>,
+}
+
+impl Lifted<'_> {
+    /// A name in `$defs` that is not taken, like the one wished for.
+    fn unused(&mut self, wished: &str) -> String {
+        let mut name = wished.to_owned();
+        let mut n = 2;
+        while !self.taken.insert(name.clone()) {
+            name = format!("{wished}_{n}");
+            n += 1;
+        }
+        name
+    }
+
+    fn redirect(&mut self, schema: &mut Value) {
+        visit(schema, &Pointer::root(), &mut |schema, at| {
+            if !at.as_str().is_empty() {
+                take(schema, "$defs"); // what is referred to there is lifted out
+                take(schema, "definitions");
+            }
+            take(schema, "$anchor");
+            let Some(Value::String(reference)) = schema.get("$ref") else { return };
+            match self.target(reference) {
+                Some(place) if place.is_empty() => {
+                    schema.insert("$ref".to_owned(), json!("#"));
+                }
+                Some(place) => {
+                    let name = self.name_of(&place);
+                    let reference = format!("#{}", Pointer::root().key("$defs").key(&name));
+                    schema.insert("$ref".to_owned(), json!(reference));
+                }
+                None => {
+                    take(schema, "$ref");
+                }
+            }
+        });
+    }
+
+    fn name_of(&mut self, place: &str) -> String {
+        if let Some(name) = self.names.get(place) {
+            return name.clone();
+        }
+        let last = place.rsplit('/').next().unwrap_or_default();
+        let plain: String = last.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')).collect();
+        let name = self.unused(if plain.is_empty() { "schema" } else { &plain });
+        self.names.insert(place.to_owned(), name.clone());
+        let schema = self.root.pointer(place).cloned().unwrap_or(json!(true));
+        self.waiting.push_back((name.clone(), schema));
+        name
+    }
+
+    /// The place that a reference leads to.
+    fn target(&self, reference: &str) -> Option<String> {
+        let fragment = percent_decoded(reference.strip_prefix('#')?);
+        if fragment.is_empty() || fragment.starts_with('/') {
+            return resolve(self.root, &fragment);
+        }
+        let mut found = None;
+        let mut copy = self.root.clone();
+        visit(&mut copy, &Pointer::root(), &mut |schema, at| {
+            if found.is_none() && schema.get("$anchor").is_some_and(|anchor| *anchor == fragment) {
+                found = Some(at.as_str().to_owned());
+            }
+        });
+        found
+    }
+}
+
+/// The place in a translated schema that a pointer into the schema as written leads to.
+fn resolve(root: &Value, pointer: &str) -> Option<String> {
+    let mut at = Pointer::root();
+    let mut here = root;
+    let segments: Vec<String> =
+        pointer.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~")).collect();
+    for (n, segment) in segments.iter().enumerate() {
+        let indexed = segments.get(n + 1).is_some_and(|next| next.parse::<usize>().is_ok());
+        let key = match segment.as_str() {
+            "items" if indexed && here.get("prefixItems").is_some() => "prefixItems",
+            "additionalItems" if here.get("additionalItems").is_none() => "items",
+            "dependencies" if here.get("dependencies").is_none() => "dependentSchemas",
+            same => same,
+        };
+        here = match here {
+            Value::Array(all) => all.get(key.parse::<usize>().ok()?)?,
+            other => other.get(key)?,
+        };
+        at = at.key(key);
+    }
+    Some(at.as_str().to_owned())
+}
+
+fn percent_decoded(fragment: &str) -> String {
+    let mut decoded = Vec::with_capacity(fragment.len());
+    let mut rest = fragment.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let pair = after.get(..2).filter(|_| *first == b'%').and_then(|pair| std::str::from_utf8(pair).ok());
+        if let Some(byte) = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
+            decoded.push(byte);
+            rest = after.get(2..).unwrap_or_default();
+        } else {
+            decoded.push(*first);
+            rest = after;
+        }
+    }
+    String::from_utf8_lossy(&decoded).into_owned()
+}
+
+/// What a reference of a lifted schema leads to.
+pub(super) fn follow<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    root.pointer(reference.strip_prefix('#')?)
+}
+
+/// Writes every reference of a lifted schema out and takes `$defs` away. Where a definition holds itself, the inner one
+/// is only named by its type: a declaration is a finite text.
+pub(super) fn inline(adapted: &mut Adapted) {
+    let root = adapted.schema.clone();
+    let mut writer = Writer { root: &root, open: Vec::new(), written: 0, cut: Vec::new() };
+    if let Some(members) = adapted.schema.as_object_mut() {
+        take(members, "$defs");
+    }
+    writer.write_out(&mut adapted.schema, &Pointer::root());
+    for place in writer.cut {
+        adapted.change(
+            place,
+            Effect::Lost,
+            "the schema holds itself here; its inner form is not declared to this provider",
+        );
+    }
+}
+
+struct Writer<'a> {
+    root: &'a Value,
+    /// The references that are being written out, outermost first.
+    open: Vec<String>,
+    written: usize,
+    cut: Vec<Pointer>,
+}
+
+impl Writer<'_> {
+    fn write_out(&mut self, schema: &mut Value, at: &Pointer) {
+        self.written += 1;
+        let opened = self.open.len();
+        while let Some(Value::String(reference)) = schema.get("$ref") {
+            let reference = reference.clone();
+            let Some(members) = schema.as_object_mut() else { break };
+            take(members, "$ref");
+            let target = follow(self.root, &reference).cloned().unwrap_or(json!({}));
+            let again = self.open.contains(&reference) || reference == "#";
+            if again || self.open.len() >= MAX_CHAIN || self.written > MAX_WRITTEN_OUT {
+                self.cut.push(at.clone());
+                merge_beside(members, stub(&target));
+                break;
+            }
+            self.open.push(reference);
+            merge_beside(members, target);
+        }
+        self.write_out_children(schema, at);
+        self.open.truncate(opened);
+    }
+
+    fn write_out_children(&mut self, schema: &mut Value, at: &Pointer) {
+        // One level at a time, so that each child sees the references that are open around it and no others.
+        walk::children(schema, at, &mut |child, place| self.write_out(child, &place));
+    }
+}
+
+/// What is said of a schema that is not written out again.
+fn stub(target: &Value) -> Value {
+    let mut stub = Object::new();
+    for keyword in ["type", "description"] {
+        if let Some(value) = target.get(keyword) {
+            stub.insert(keyword.to_owned(), value.clone());
+        }
+    }
+    Value::Object(stub)
+}
+
+/// Puts a definition where a reference to it stood, beside the reference's siblings, which keep their word.
+fn merge_beside(members: &mut Object, target: Value) {
+    let Value::Object(target) = target else { return };
+    let clash = target.iter().any(|(key, value)| {
+        members.get(key).is_some_and(|own| own != value) && !super::merge::ANNOTATIONS.contains(&key.as_str())
+    });
+    if clash {
+        let own = std::mem::take(members);
+        let (said, rules): (Object, Object) =
+            own.into_iter().partition(|(key, _)| super::merge::ANNOTATIONS.contains(&key.as_str()));
+        members.extend(said);
+        members.insert("allOf".to_owned(), json!([target, rules]));
+        return;
+    }
+    for (key, value) in target {
+        if key != "$defs" {
+            members.entry(key).or_insert(value);
+        }
+    }
+}

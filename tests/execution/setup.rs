@@ -1,0 +1,89 @@
+//! A tenant with tools, and an executor to run them.
+
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+use toolhook::domain::{
+    Caller, Failure, Fields, HandlerRef, Outcome, TenantLimits, TenantName, ToolCall, ToolDraft, handler::Handler,
+};
+use toolhook::egress::{Egress, Policy};
+use toolhook::execution::{Executed, Executor, Natives, Request};
+use toolhook::registry::{Entry, Registry, TenantFacts};
+use uuid::Uuid;
+
+pub(crate) const SECRET: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
+
+/// A tool with a webhook; `more` replaces or adds members of its body.
+pub(crate) fn tool(name: &str, url: &str, more: &Value) -> Arc<Entry> {
+    let mut body = json!({
+        "name": name,
+        "description": "For a test",
+        "input_schema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
+        "handler": {"kind": "webhook", "url": url, "signing_secret": SECRET, "headers": {"authorization": "Bearer s3cret"}}
+    });
+    for (key, value) in more.as_object().into_iter().flatten() {
+        body[key] = value.clone();
+    }
+    let fields = Fields::parse(body.to_string().as_bytes()).unwrap();
+    let tool = ToolDraft::new(fields).check(None, &[], None).unwrap();
+    let HandlerRef::Owned(handler) = &tool.handler else { panic!("the handler is written in place") };
+    let handler: Arc<Handler> = Arc::new((**handler).clone());
+    Arc::new(Entry { tool, version: 3, handler })
+}
+
+pub(crate) fn registry(entries: Vec<Arc<Entry>>) -> Arc<Registry> {
+    registry_with(TenantLimits::default(), entries)
+}
+
+pub(crate) fn registry_with(limits: TenantLimits, entries: Vec<Arc<Entry>>) -> Arc<Registry> {
+    let tenant = TenantFacts { id: Uuid::now_v7(), name: TenantName::parse("acme").unwrap(), limits };
+    Arc::new(Registry::build(tenant, 1, entries, Vec::new()))
+}
+
+pub(crate) fn executor(natives: Natives) -> Executor {
+    Executor::new(Egress::new(Policy::development()).unwrap(), natives)
+}
+
+pub(crate) fn call(name: &str, arguments: Value) -> ToolCall {
+    ToolCall {
+        call_id: Some("call_1".to_owned()),
+        name: name.to_owned(),
+        arguments,
+        caller: Caller::Human,
+        echo: serde_json::Map::new(),
+        cut_off: false,
+    }
+}
+
+pub(crate) fn request(registry: &Arc<Registry>, calls: Vec<ToolCall>, time: Duration) -> Request {
+    Request {
+        registry: Arc::clone(registry),
+        calls,
+        context: None,
+        deadline: Instant::now() + time,
+        request_id: "req_1".to_owned(),
+        traceparent: None,
+    }
+}
+
+/// Runs calls that have ten seconds, in a task of their own, as the service does.
+pub(crate) async fn run(registry: &Arc<Registry>, calls: Vec<ToolCall>) -> Vec<Executed> {
+    let (executor, request) = (executor(Natives::default()), request(registry, calls, Duration::from_secs(10)));
+    TaskTracker::new().spawn(async move { executor.run(request).await }).await.unwrap()
+}
+
+pub(crate) fn text(executed: &Executed) -> String {
+    match &executed.outcome {
+        Outcome::Success(success) => success.content.text(),
+        Outcome::Failure(failure) => panic!("{failure:?}"),
+    }
+}
+
+pub(crate) fn failure(executed: &Executed) -> &Failure {
+    match &executed.outcome {
+        Outcome::Failure(failure) => failure,
+        Outcome::Success(success) => panic!("{success:?}"),
+    }
+}
