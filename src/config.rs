@@ -17,7 +17,7 @@ use crate::store::MasterKey;
 
 const LISTEN: &str = "127.0.0.1:8080";
 const CONNECTIONS: &str = "20";
-const CACHED_TENANTS: &str = "1000";
+const CACHED_TENANTS: &str = "10000";
 /// Shorter than the 30 s that orchestrators give before they kill.
 const GRACE_MS: &str = "25000";
 const EGRESS_PORTS: &str = "443,8443";

@@ -1,12 +1,10 @@
 //! API keys: hashes, found by their public ids.
 
 use super::{Page, PageRequest, Store, StoreError};
-use crate::domain::key::{ID_BYTES, SECRET_BYTES};
-use crate::domain::{KeyToken, Role, TenantFacts, TenantLimits, TenantName};
+use crate::domain::{KeyToken, Role, TenantFacts, TenantLimits, TenantName, key};
 use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
-use zeroize::Zeroizing;
 
 /// A key as it is listed.
 #[derive(Clone, Debug)]
@@ -34,15 +32,6 @@ pub struct StoredKey {
     pub hash: Vec<u8>,
     /// When it stops working.
     pub expires_at: Option<OffsetDateTime>,
-}
-
-/// Makes a key from the system's random bytes. It does nothing until it is stored.
-pub fn generate() -> Result<KeyToken, StoreError> {
-    let mut id = [0; ID_BYTES];
-    let mut secret = Zeroizing::new([0; SECRET_BYTES]);
-    let filled = getrandom::fill(&mut id).and_then(|()| getrandom::fill(secret.as_mut_slice()));
-    filled.map_err(|error| StoreError::inconsistent("keys", "new", error))?;
-    Ok(KeyToken::from_random(id, *secret))
 }
 
 /// Stores a tenant's key.
@@ -148,4 +137,13 @@ pub async fn candidates(store: &Store, id: &str) -> Result<Vec<StoredKey>, Store
         found.push(StoredKey { tenant, role, hash: row.hash, expires_at: row.expires_at });
     }
     Ok(found)
+}
+
+/// Makes a new key from the system's random source. It is nowhere yet.
+pub fn generate() -> Result<KeyToken, StoreError> {
+    let (mut id, mut secret) = ([0; key::ID_BYTES], [0; key::SECRET_BYTES]);
+    getrandom::fill(&mut id)
+        .and_then(|()| getrandom::fill(&mut secret))
+        .map_err(|why| StoreError::inconsistent("keys", "new", why))?;
+    Ok(KeyToken::from_random(id, secret))
 }
