@@ -6,6 +6,7 @@ pub mod domain;
 pub mod egress;
 pub mod execution;
 pub mod format;
+pub mod http;
 pub mod registry;
 pub mod settings;
 pub mod store;

@@ -18,6 +18,16 @@ pub enum Caller {
     CodeExecution,
 }
 
+impl Caller {
+    /// The name on the wire and in the database.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Human => "human",
+            Self::CodeExecution => "code_execution",
+        }
+    }
+}
+
 /// One call as a model made it, in no provider's shape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCall {

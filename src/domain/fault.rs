@@ -4,7 +4,7 @@ use serde::Serialize;
 use std::fmt::{self, Write};
 
 /// A place in a JSON document, as RFC 6901 writes it: `""` is the whole, `/a/0` the first member of `a`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, utoipa::ToSchema)]
 #[serde(transparent)]
 pub struct Pointer(String);
 
@@ -45,7 +45,7 @@ impl fmt::Display for Pointer {
 }
 
 /// One thing that is wrong with a document: where, and what was expected there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Fault {
     /// The place.
     pub pointer: Pointer,

@@ -8,15 +8,27 @@ use serde_json::Value;
 pub const MAX_TIMEOUT_MS: u32 = 300_000;
 
 /// A tool's settings for execution.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(default)]
 pub struct Limits {
     /// Safe to run beside the other calls of the same reply; if not, it runs alone.
     pub concurrent: bool,
-    /// The cap on a success text.
+    /// The cap on a success text, in grapheme clusters: an integer of at least 1, `"unlimited"`, or null for the tenant's
+    /// default.
+    #[schema(schema_with = cap_schema)]
     pub max_result_chars: ResultCap,
     /// Bounds the whole call, in milliseconds. Absent: the handler's own.
+    #[schema(minimum = 1, maximum = 300_000)]
     pub timeout_ms: Option<u32>,
+}
+
+fn cap_schema() -> utoipa::openapi::schema::Schema {
+    use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Type};
+    OneOfBuilder::new()
+        .item(ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)))
+        .item(ObjectBuilder::new().schema_type(Type::String).enum_values(Some(["unlimited"])))
+        .item(ObjectBuilder::new().schema_type(Type::Null))
+        .into()
 }
 
 impl Default for Limits {

@@ -10,8 +10,10 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A tool's options. A renderer works on a copy and takes what it understands; what is left is reported as dropped.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+///
+/// Stored options are read tolerantly: a field that a later version added does not break an older one that runs beside it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(default)]
 pub struct ToolOptions {
     /// Who may call: nothing said, or this set. An empty set means nobody.
     pub allowed_callers: Option<Vec<super::call::Caller>>,
@@ -20,10 +22,12 @@ pub struct ToolOptions {
     /// Ask the provider to hold the model to the schema.
     pub strict: bool,
     /// Inputs that show how the tool is used; each is valid against the schema.
+    #[schema(value_type = Vec<Object>, max_items = 20)]
     pub input_examples: Vec<Object>,
     /// The provider loads the tool by search.
     pub defer_loading: bool,
     /// Per format, members that are merged into the declaration without replacing what is there.
+    #[schema(value_type = Object)]
     pub provider_options: BTreeMap<String, Object>,
     /// MCP's hints.
     pub annotations: Annotations,
@@ -41,7 +45,7 @@ pub enum ResultType {
 
 /// MCP's hints about a tool's behaviour. Absent means that the author says nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct Annotations {
     /// A title for people.
     pub title: Option<String>,

@@ -102,9 +102,7 @@ impl EgressError {
     /// nobody can map a network by it.
     pub fn public(&self) -> &'static str {
         match self {
-            Self::Blocked(_) | Self::NotSent(_) | Self::TimedOut { sent: false } => {
-                "the handler could not be reached"
-            }
+            Self::Blocked(_) | Self::NotSent(_) | Self::TimedOut { sent: false } => "the handler could not be reached",
             Self::Lost(_) => "the handler's answer was lost",
             Self::TimedOut { sent: true } => "the handler did not answer in time",
             Self::TooLarge { .. } => "the handler's answer is too large",

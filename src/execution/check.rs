@@ -1,5 +1,6 @@
 //! What is refused before anything is sent. Pure: a snapshot and a call in, a checked input or a refusal out.
 
+use super::Restore;
 use crate::domain::json::Object;
 use crate::domain::{Failure, ToolCall, Violation, arguments};
 use crate::registry::{Entry, Registry};
@@ -60,8 +61,12 @@ pub(super) fn admit(entry: &Entry, call: &ToolCall) -> Result<(), Failure> {
 }
 
 /// Reads a call's arguments and holds them against the tool's schema. Repairs belong here, between the two.
-pub(super) fn read(entry: &Entry, call: &ToolCall) -> Result<Input, Unfit> {
+pub(super) fn read(entry: &Entry, call: &ToolCall, restore: Option<Restore>) -> Result<Input, Unfit> {
     let object = arguments::read(&call.arguments).map_err(Unfit::Unreadable)?;
+    let object = match restore {
+        Some(restore) => restore(&entry.tool, object),
+        None => object,
+    };
     let value = Value::Object(object);
     let verdict = entry.tool.input_schema.check(&value);
     let Value::Object(object) = value else { return Err(Unfit::Unreadable("the arguments are no object".to_owned())) };
@@ -208,7 +213,7 @@ mod tests {
     #[test]
     fn a_refusal_names_each_place_and_what_to_do() {
         let entry = entry("forecast", "");
-        let failure = |arguments: Value| read(&entry, &call("forecast", arguments)).unwrap_err().failure(&entry);
+        let failure = |arguments: Value| read(&entry, &call("forecast", arguments), None).unwrap_err().failure(&entry);
         let invalid = failure(json!({"days": 9}));
         assert_eq!(invalid.code, "invalid_input");
         for part in ["city", "missing", "/days: expected a number of at most 7", "Correct the input"] {

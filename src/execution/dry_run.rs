@@ -80,7 +80,7 @@ pub(super) async fn dry_run(
     let entry = check::find(registry, call)?;
     let mut errors: Vec<Misfit> =
         check::admit(entry, call).err().map(|refused| whole(refused.message)).into_iter().collect();
-    let (input, repairs) = match check::read(entry, call) {
+    let (input, repairs) = match check::read(entry, call, None) {
         Ok(input) => (Some(input.object), input.repairs),
         Err(Unfit::Invalid(object, violations)) => {
             errors.extend(violations.into_iter().map(|Violation { pointer, detail }| Misfit { pointer, detail }));

@@ -10,8 +10,9 @@
 //!    `run`'s `dispatch`.
 //! 4. `answer` and `unanswered`: what an HTTP answer means, and what its absence means.
 //! 5. `result` and `clip`: what the tool promised about its results, and how much of a text reaches the model.
+//! 6. [`Journal`]: an answered call is in the log.
 //!
-//! What is absent here: SQL, status codes of our own API, and any provider's shapes.
+//! What is absent here: status codes of our own API, and any provider's shapes.
 
 mod answer;
 mod check;
@@ -19,6 +20,7 @@ mod clip;
 mod decode;
 mod dry_run;
 mod job;
+mod journal;
 pub mod native;
 mod plan;
 mod result;
@@ -27,12 +29,13 @@ mod unanswered;
 mod webhook;
 
 pub use dry_run::{DryRequest, DryRun, EgressVerdict, Misfit, Validation};
+pub use journal::{Journal, Origin};
 pub use native::{NativeHandler, Natives};
 pub use result::HandlerResult;
 
 use crate::domain::json::Object;
 use crate::domain::options::ResultType;
-use crate::domain::{Answered, Outcome, ToolCall, ToolName};
+use crate::domain::{Answered, Outcome, Tool, ToolCall, ToolName};
 use crate::egress::Egress;
 use crate::registry::Registry;
 use std::sync::Arc;
@@ -62,7 +65,12 @@ pub struct Request {
     pub request_id: String,
     /// The trace that the request belongs to, as W3C's `traceparent` header says it; passed on to webhooks.
     pub traceparent: Option<String>,
+    /// The way back from what a format declared to what is stored, for calls that came in a format.
+    pub restore: Option<Restore>,
 }
+
+/// Maps arguments that a model sent under a format's declaration of a tool to the tool's stored schema.
+pub type Restore = fn(&Tool, Object) -> Object;
 
 /// A call that was answered.
 #[derive(Clone, Debug)]

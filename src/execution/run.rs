@@ -2,7 +2,7 @@
 
 use super::check::{self, Input};
 use super::job::{Job, Ran};
-use super::{Executed, Executor, Request, plan, result, unanswered, webhook};
+use super::{Executed, Executor, Request, Restore, plan, result, unanswered, webhook};
 use crate::domain::handler::HandlerKind;
 use crate::domain::json::Object;
 use crate::domain::limits::MAX_TIMEOUT_MS;
@@ -36,12 +36,13 @@ struct Shared<'a> {
     context: Object,
     deadline: Instant,
     traceparent: Option<String>,
+    restore: Option<Restore>,
 }
 
 pub(super) async fn run(executor: &Executor, request: Request) -> Vec<Executed> {
-    let Request { registry, calls, context, deadline, request_id, traceparent } = request;
+    let Request { registry, calls, context, deadline, request_id, traceparent, restore } = request;
     let context = context.unwrap_or_default();
-    let shared = Shared { executor, registry: &registry, context, deadline, traceparent };
+    let shared = Shared { executor, registry: &registry, context, deadline, traceparent, restore };
 
     let mut checked = Vec::with_capacity(calls.len());
     for call in calls {
@@ -79,7 +80,7 @@ impl Shared<'_> {
         let input = entry.clone().and_then(|entry| {
             check::admit(&entry, &call)?;
             // A validator that breaks on one value is that call's misfortune alone.
-            let read = catch_unwind(AssertUnwindSafe(|| check::read(&entry, &call)));
+            let read = catch_unwind(AssertUnwindSafe(|| check::read(&entry, &call, self.restore)));
             read.map_err(|_| unanswered::broken(false))?.map_err(|unfit| unfit.failure(&entry))
         });
         Checked { id: Uuid::now_v7(), call, entry: entry.ok(), input, started_at, duration: began.elapsed() }

@@ -3,7 +3,7 @@
 use super::job::{Job, Ran};
 use super::{answer, unanswered};
 use crate::domain::Failure;
-use crate::domain::handler::ErrorBody;
+use crate::domain::handler::{ErrorBody, HandlerSecrets};
 use crate::domain::json::Object;
 use crate::egress::{Egress, EgressError, Inbound, Method, Outbound, SigningSecret, sign};
 use bytes::Bytes;
@@ -70,10 +70,9 @@ async fn attempt(
 pub(super) fn write(job: &Job<'_>, url: Url, attempt: u32, now: OffsetDateTime) -> Result<Written, Failure> {
     let id = job.id.to_string();
     let body = serde_json::to_vec(&Event::of(job, &id, attempt, now)).map_err(|error| unwritable(&error))?;
-    let secret = job.entry.handler.secrets.signing_secret.as_ref();
-    let secret = secret.ok_or_else(|| unwritable(&"the handler has no signing secret"))?;
-    let secret = SigningSecret::from_text(secret.expose_secret()).map_err(|error| unwritable(&error))?;
-    let signed = sign(&[&secret], &id, now.unix_timestamp(), &body).map_err(|error| unwritable(&error))?;
+    let secrets = signing_secrets(&job.entry.handler.secrets, now)?;
+    let signed = sign(&secrets.iter().collect::<Vec<_>>(), &id, now.unix_timestamp(), &body)
+        .map_err(|error| unwritable(&error))?;
 
     let mut headers = vec![("content-type".to_owned(), Header::Plain("application/json".to_owned()))];
     for (name, value) in signed {
@@ -93,6 +92,15 @@ pub(super) fn write(job: &Job<'_>, url: Url, attempt: u32, now: OffsetDateTime) 
         }
     }
     Ok(Written { url, headers, body: body.into() })
+}
+
+/// The secrets that sign now, the newest first: after a rotation the one before signs too, until its grace time is over.
+fn signing_secrets(secrets: &HandlerSecrets, now: OffsetDateTime) -> Result<Vec<SigningSecret>, Failure> {
+    let newest = secrets.signing_secret.as_ref();
+    let newest = newest.ok_or_else(|| unwritable(&"the handler has no signing secret"))?;
+    let before = secrets.previous_signing_secret.as_ref().filter(|(_, until)| now < *until).map(|(secret, _)| secret);
+    let read = |text: &SecretString| SigningSecret::from_text(text.expose_secret()).map_err(|error| unwritable(&error));
+    std::iter::once(newest).chain(before).map(read).collect()
 }
 
 impl Header {

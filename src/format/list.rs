@@ -99,7 +99,7 @@ pub struct Rendered {
 }
 
 /// A tool that is not in a list, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Omitted {
     /// The tool.
     pub name: String,
@@ -108,7 +108,7 @@ pub struct Omitted {
 }
 
 /// One difference between a tool and its declaration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct Note {
     /// The tool.
     pub name: String,
@@ -121,7 +121,7 @@ pub struct Note {
 }
 
 /// What happened to a part of a tool on the way into a declaration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// Said in another way, with the same meaning.

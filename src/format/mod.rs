@@ -80,7 +80,7 @@ pub struct Format {
 }
 
 /// What a format is for and what its messages can hold, for the list of formats.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, utoipa::ToSchema)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, each yes or no, and each a member of the answer")]
 pub struct About {
     /// Its name for people.
@@ -94,6 +94,7 @@ pub struct About {
     /// Whether a result can hold an object; if not, objects go as JSON text.
     pub objects: bool,
     /// The most tools of one list.
+    #[schema(required)]
     pub max_tools: Option<usize>,
 }
 

@@ -7,6 +7,7 @@
 
 use super::declaration::{CodeCalls, List};
 use super::list::{ListOptions, Rendered};
+use super::outcome::{Seen, seen};
 use super::reply::{Node, Reply, ReplyFault};
 use super::{About, Format, FormatName, schema};
 use crate::domain::json::Object;
@@ -78,9 +79,14 @@ fn results(answered: &[Answered<'_>]) -> Vec<Value> {
     answered
         .iter()
         .map(|one| {
-            let (text, data) = match one.outcome {
-                Outcome::Success(success) => (success.content.text(), success.data.clone()),
-                Outcome::Failure(failure) => (failure.message.clone(), None),
+            let given = match one.outcome {
+                Outcome::Success(success) => success.data.clone(),
+                Outcome::Failure(_) => None,
+            };
+            let (text, data) = match seen(one) {
+                Seen::Text(text) | Seen::Picture { text, .. } => (text, given),
+                Seen::Object(object, text) => (text.to_owned(), given.or_else(|| Some(object.clone()))),
+                Seen::Error(message) => (message.to_owned(), None),
             };
             let status = one.outcome.status().as_str();
             json!({ "id": one.call.call_id, "name": one.call.name, "status": status, "text": text, "data": data })

@@ -1,8 +1,10 @@
 //! The immutable snapshot of one tenant's tools.
 
+use super::list::RenderedList;
 use crate::domain::{Handler, TenantFacts, Tool, ToolName};
+use crate::format::FormatName;
 use std::collections::{BTreeMap, btree_map};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// One tool, ready to be listed and run.
 #[derive(Clone, Debug)]
@@ -31,6 +33,8 @@ pub struct Registry {
     version: i64,
     entries: BTreeMap<ToolName, Arc<Entry>>,
     broken: Vec<Broken>,
+    /// Per format, its list of all tools once somebody has asked for it.
+    lists: [OnceLock<RenderedList>; FormatName::ALL.len()],
 }
 
 impl Registry {
@@ -49,7 +53,7 @@ impl Registry {
                 }
             }
         }
-        Self { tenant, version, entries: by_name, broken }
+        Self { tenant, version, entries: by_name, broken, lists: Default::default() }
     }
 
     /// Whose tools these are.
@@ -75,5 +79,10 @@ impl Registry {
     /// What had to be set aside.
     pub fn broken(&self) -> &[Broken] {
         &self.broken
+    }
+
+    /// The place of a format's list.
+    pub(super) const fn kept_list(&self, format: FormatName) -> &OnceLock<RenderedList> {
+        &self.lists[format as usize]
     }
 }

@@ -24,9 +24,9 @@ pub struct CallRow {
     /// Where it stands.
     pub status: String,
     /// The input, as it was validated.
-    pub input: Option<Json<Box<RawValue>>>,
+    pub input: Option<Box<RawValue>>,
     /// `{"text", "data", "truncated"}` of a call that succeeded.
-    pub result: Option<Json<Box<RawValue>>>,
+    pub result: Option<Box<RawValue>>,
     /// The stable code of a call that did not.
     pub error_code: Option<String>,
     /// What the model was told.
@@ -34,7 +34,7 @@ pub struct CallRow {
     /// What only the log knows.
     pub diagnostic: Option<String>,
     /// What was repaired in the arguments.
-    pub repairs: Json<Vec<String>>,
+    pub repairs: Vec<String>,
     /// How often the request was sent.
     pub attempts: i32,
     /// From start to end, in milliseconds.
@@ -45,6 +45,53 @@ pub struct CallRow {
     pub key_id: String,
     /// When it began.
     pub created_at: OffsetDateTime,
+}
+
+/// The columns of a logged call.
+struct Row {
+    id: Uuid,
+    tool: String,
+    tool_version: Option<i32>,
+    format: Option<String>,
+    call_id: Option<String>,
+    caller: String,
+    status: String,
+    input: Option<Json<Box<RawValue>>>,
+    result: Option<Json<Box<RawValue>>>,
+    error_code: Option<String>,
+    error_message: Option<String>,
+    diagnostic: Option<String>,
+    repairs: Json<Vec<String>>,
+    attempts: i32,
+    duration_ms: i64,
+    request_id: String,
+    key_id: String,
+    created_at: OffsetDateTime,
+}
+
+impl From<Row> for CallRow {
+    fn from(row: Row) -> Self {
+        Self {
+            id: row.id,
+            tool: row.tool,
+            tool_version: row.tool_version,
+            format: row.format,
+            call_id: row.call_id,
+            caller: row.caller,
+            status: row.status,
+            input: row.input.map(|input| input.0),
+            result: row.result.map(|result| result.0),
+            error_code: row.error_code,
+            error_message: row.error_message,
+            diagnostic: row.diagnostic,
+            repairs: row.repairs.0,
+            attempts: row.attempts,
+            duration_ms: row.duration_ms,
+            request_id: row.request_id,
+            key_id: row.key_id,
+            created_at: row.created_at,
+        }
+    }
 }
 
 /// Which calls are listed.
@@ -65,7 +112,7 @@ pub async fn append(store: &Store, tenant: Uuid, calls: &[CallRow]) -> Result<()
     if calls.is_empty() {
         return Ok(());
     }
-    let text = |value: &Option<Json<Box<RawValue>>>| value.as_ref().map(|value| value.0.get().to_owned());
+    let text = |value: &Option<Box<RawValue>>| value.as_ref().map(|value| value.get().to_owned());
     // One array a column. Documents go as text, since Postgres takes any text as json that JSON takes.
     let logged = sqlx::query!(
         r#"insert into calls (tenant_id, id, tool, tool_version, format, call_id, caller, status, input, result,
@@ -90,7 +137,7 @@ pub async fn append(store: &Store, tenant: Uuid, calls: &[CallRow]) -> Result<()
         &column(calls, |call| call.error_code.clone()) as &[Option<String>],
         &column(calls, |call| call.error_message.as_deref().map(printable)) as &[Option<String>],
         &column(calls, |call| call.diagnostic.as_deref().map(printable)) as &[Option<String>],
-        &column(calls, |call| serde_json::json!(call.repairs.0).to_string()),
+        &column(calls, |call| serde_json::json!(call.repairs).to_string()),
         &column(calls, |call| call.attempts),
         &column(calls, |call| call.duration_ms),
         &column(calls, |call| printable(&call.request_id)),
@@ -113,14 +160,14 @@ fn printable(text: &str) -> String {
 /// Finds a call.
 pub async fn get(store: &Store, tenant: Uuid, id: Uuid) -> Result<Option<CallRow>, StoreError> {
     let found = sqlx::query_as!(
-        CallRow,
+        Row,
         r#"select id, tool, tool_version, format, call_id, caller, status, input as "input: _", result as "result: _",
              error_code, error_message, diagnostic, repairs as "repairs: _", attempts, duration_ms, request_id, key_id, created_at
            from calls where tenant_id = $1 and id = $2"#,
         tenant,
         id
     );
-    Ok(found.fetch_optional(&store.pool).await?)
+    Ok(found.fetch_optional(&store.pool).await?.map(CallRow::from))
 }
 
 /// Lists calls, the newest first.
@@ -131,7 +178,7 @@ pub async fn list(
     page: &PageRequest<Uuid>,
 ) -> Result<Page<CallRow>, StoreError> {
     let rows = sqlx::query_as!(
-        CallRow,
+        Row,
         r#"select id, tool, tool_version, format, call_id, caller, status, input as "input: _", result as "result: _",
              error_code, error_message, diagnostic, repairs as "repairs: _", attempts, duration_ms, request_id, key_id, created_at
            from calls where tenant_id = $1 and ($2::uuid is null or id < $2)
@@ -146,5 +193,6 @@ pub async fn list(
         filter.since,
         filter.until
     );
-    Ok(Page::of(rows.fetch_all(&store.pool).await?, page.limit))
+    let rows = rows.fetch_all(&store.pool).await?;
+    Ok(Page::of(rows.into_iter().map(CallRow::from).collect(), page.limit))
 }

@@ -7,10 +7,10 @@ pub enum StoreError {
     #[error("conflict: {0:?}")]
     Conflict(Conflict),
     /// Postgres is away, too busy, or refused the statement.
-    #[error("the database did not answer")]
+    #[error("the database refused or did not answer: {0}")]
     Database(#[source] sqlx::Error),
     /// A migration failed.
-    #[error("the schema could not be brought up to date")]
+    #[error("the schema could not be brought up to date: {0}")]
     Migration(#[source] sqlx::migrate::MigrateError),
     /// A stored row does not say what such a row must say.
     #[error("the row {row} of {table} is inconsistent: {reason}")]
@@ -56,6 +56,19 @@ impl From<sqlx::Error> for StoreError {
 }
 
 impl StoreError {
+    /// Whether the database is away or too busy, so that the same request may succeed later.
+    pub fn is_unavailable(&self) -> bool {
+        let Self::Database(error) = self else { return false };
+        match error {
+            sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => true,
+            // 08: connection exceptions; 53: insufficient resources; 57P: shutdown; 25006: a primary that became a standby.
+            sqlx::Error::Database(refusal) => refusal
+                .code()
+                .is_some_and(|code| ["08", "53", "57P", "25006"].iter().any(|class| code.starts_with(class))),
+            _ => false,
+        }
+    }
+
     /// A row that cannot be read.
     #[expect(clippy::needless_pass_by_value, reason = "callers hand over errors that they have no more use for")]
     pub(super) fn inconsistent(table: &'static str, row: impl ToString, reason: impl ToString) -> Self {

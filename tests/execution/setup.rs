@@ -65,6 +65,7 @@ pub(crate) fn request(registry: &Arc<Registry>, calls: Vec<ToolCall>, time: Dura
         deadline: Instant::now() + time,
         request_id: "req_1".to_owned(),
         traceparent: None,
+        restore: None,
     }
 }
 

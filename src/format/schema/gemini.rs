@@ -74,8 +74,8 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    fn note(&mut self, key: &str, effect: Effect, detail: &str) {
-        self.changes.push(Change { pointer: self.at.key(key), effect, detail: detail.to_owned() });
+    fn note(&mut self, key: &str, effect: Effect, detail: impl Into<String>) {
+        self.changes.push(Change { pointer: self.at.key(key), effect, detail: detail.into() });
     }
 
     /// `allOf`, as one schema.
@@ -99,21 +99,25 @@ impl Pass<'_> {
 
     /// `const` and `enum`: texts and numbers stay, the rest is said in another way.
     fn named_values(&mut self, schema: &mut Object) {
-        if let Some(value) = take(schema, "const") {
-            schema.entry("enum").or_insert(json!([value]));
-            self.note("const", Effect::Rewritten, "is said as an enum of one");
+        let constant = take(schema, "const");
+        let keyword = if constant.is_some() { "const" } else { "enum" };
+        if let Some(value) = constant {
+            schema.insert("enum".to_owned(), json!([value]));
         }
         let Some(Value::Array(values)) = schema.get("enum").cloned() else { return };
         let plain = |value: &&Value| value.is_number() || value.as_str().is_some_and(|text| !text.is_empty());
         let kept: Vec<Value> = values.iter().filter(plain).cloned().collect();
         if kept.len() == values.len() {
+            if keyword == "const" {
+                self.note(keyword, Effect::Rewritten, "is said as an enum of one");
+            }
             return;
         }
         if values.iter().all(Value::is_boolean) {
             take(schema, "enum");
             schema.insert("type".to_owned(), json!("boolean"));
-            if values.len() == 1 {
-                self.say(schema, "enum", &format!("Always {}.", Value::Array(values)));
+            if let [only] = values.as_slice() {
+                self.say(schema, keyword, &format!("Always {only}."));
             }
         } else if values.iter().all(|value| value.is_null() || plain(&value)) && !kept.is_empty() {
             let mut named = Object::new();
@@ -127,10 +131,10 @@ impl Pass<'_> {
             } else {
                 schema.insert("anyOf".to_owned(), json!([named, {"type": "null"}]));
             }
-            self.note("enum", Effect::Rewritten, "null is said as a type of its own");
+            self.note(keyword, Effect::Rewritten, "null is said as a type of its own");
         } else if kept.is_empty() || values.iter().any(|value| !value.is_string()) {
             take(schema, "enum");
-            self.say(schema, "enum", &format!("One of {}.", Value::Array(values)));
+            self.say(schema, keyword, &format!("One of {}.", Value::Array(values)));
         } else {
             schema.insert("enum".to_owned(), Value::Array(kept));
             self.note(
@@ -156,9 +160,12 @@ impl Pass<'_> {
                 }
             }
         }
-        if schema.get("format").and_then(Value::as_str).is_some_and(|format| !FORMATS.contains(&format)) {
+        if let Some(Value::String(format)) = schema.get("format")
+            && !FORMATS.contains(&format.as_str())
+        {
+            let detail = format!("the provider does not know the format {format:?}");
             take(schema, "format");
-            self.note("format", Effect::Lost, "the provider does not know this format");
+            self.note("format", Effect::Lost, detail);
         }
     }
 
@@ -169,7 +176,7 @@ impl Pass<'_> {
                 if key == "patternProperties" {
                     take(schema, "additionalProperties"); // would shut out the names that the patterns let in
                 }
-                self.note(key, Effect::Lost, "the provider does not know this keyword");
+                self.note(key, Effect::Lost, format!("the provider does not know {key}"));
             }
         }
         if let Some(Value::Object(properties)) = schema.get_mut("properties") {
@@ -187,14 +194,15 @@ impl Pass<'_> {
             let properties = schema.get("properties").and_then(Value::as_object);
             name.as_str().is_some_and(|name| properties.is_some_and(|properties| properties.contains_key(name)))
         };
-        let known: Vec<Value> = required.iter().filter(has).cloned().collect();
-        if known.len() < required.len() {
+        let (known, ghosts): (Vec<Value>, Vec<Value>) = required.iter().cloned().partition(|name| has(&name));
+        if !ghosts.is_empty() {
             if known.is_empty() {
                 take(schema, "required");
             } else {
                 schema.insert("required".to_owned(), Value::Array(known));
             }
-            self.note("required", Effect::Lost, "names a property that the schema does not describe");
+            let detail = format!("requires what the properties do not describe: {}", Value::Array(ghosts));
+            self.note("required", Effect::Lost, detail);
         }
         if schema.contains_key("properties") && !schema.contains_key("type") {
             schema.shift_insert(0, "type".to_owned(), json!("object"));
@@ -211,7 +219,7 @@ impl Pass<'_> {
             take(schema, &key);
             if !SILENT.contains(&key.as_str()) {
                 let effect = if key == "examples" { Effect::Dropped } else { Effect::Lost };
-                self.note(&key, effect, "the provider does not know this keyword");
+                self.note(&key, effect, format!("the provider does not know {key}"));
             }
         }
         for key in ["items", "additionalProperties"] {

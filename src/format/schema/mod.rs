@@ -54,7 +54,10 @@ impl Adapted {
             while stored.value().pointer(place).is_none() {
                 place = place.rsplit_once('/').map_or("", |(parent, _)| parent);
             }
-            change.pointer = Pointer::root().join(place);
+            if place.len() < change.pointer.as_str().len() {
+                change.detail = format!("{} (at {})", change.detail, change.pointer);
+                change.pointer = Pointer::root().join(place);
+            }
         }
         let mut kept: Vec<Change> = Vec::new();
         for change in std::mem::take(&mut self.changes) {

@@ -7,6 +7,11 @@ use crate::domain::json::Object;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+/// Parts of a place that would say nothing as the name of what stands there.
+const UNTELLING: [&str; 8] =
+    ["additionalProperties", "allOf", "anyOf", "items", "not", "oneOf", "prefixItems", "properties"];
+/// How often a definition may be open inside itself: "unrolled a little".
+const MAX_OPEN: usize = 2;
 /// The most schemas that writing references out may make. A few definitions that refer to each other can stand for a
 /// tree of any size.
 const MAX_WRITTEN_OUT: usize = 2_000;
@@ -101,7 +106,8 @@ impl Lifted<'_> {
         if let Some(name) = self.names.get(place) {
             return name.clone();
         }
-        let last = place.rsplit('/').next().unwrap_or_default();
+        let telling = |part: &&str| part.parse::<usize>().is_err() && !UNTELLING.contains(part);
+        let last = place.rsplit('/').find(telling).unwrap_or_default();
         let plain: String = last.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')).collect();
         let name = self.unused(if plain.is_empty() { "schema" } else { &plain });
         self.names.insert(place.to_owned(), name.clone());
@@ -184,7 +190,7 @@ pub(super) fn inline(adapted: &mut Adapted) {
         adapted.change(
             place,
             Effect::Lost,
-            "the schema holds itself here; its inner form is not declared to this provider",
+            "the schema holds itself; how it goes on further inside is not declared to this provider",
         );
     }
 }
@@ -206,8 +212,8 @@ impl Writer<'_> {
             let Some(members) = schema.as_object_mut() else { break };
             take(members, "$ref");
             let target = follow(self.root, &reference).cloned().unwrap_or(json!({}));
-            let again = self.open.contains(&reference) || reference == "#";
-            if again || self.open.len() >= MAX_CHAIN || self.written > MAX_WRITTEN_OUT {
+            let opened = self.open.iter().filter(|open| **open == reference).count();
+            if opened >= MAX_OPEN || self.open.len() >= MAX_CHAIN || self.written > MAX_WRITTEN_OUT {
                 self.cut.push(at.clone());
                 merge_beside(members, stub(&target));
                 break;
@@ -251,6 +257,7 @@ fn merge_beside(members: &mut Object, target: Value) {
         return;
     }
     for (key, value) in target {
+        // A reference to the root would bring the root's definitions along.
         if key != "$defs" {
             members.entry(key).or_insert(value);
         }

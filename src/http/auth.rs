@@ -1,0 +1,145 @@
+//! Who asks: extractors whose type is an authority. A handler that takes an [`Editor`] cannot be reached by less.
+
+use super::AppState;
+use super::problem::{Code, Problem};
+use crate::domain::{KeyToken, Role, TenantFacts, TenantName};
+use crate::store::{self, keys::StoredKey};
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, header};
+use std::sync::Arc;
+use subtle::ConstantTimeEq;
+use time::OffsetDateTime;
+
+/// Names the tenant that an operator acts for.
+pub(super) const TENANT_HEADER: &str = "toolhook-tenant";
+
+/// A request's authority over one tenant.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// The tenant that the request is about.
+    pub tenant: Arc<TenantFacts>,
+    /// The key's public id.
+    pub key_id: String,
+    /// The key's role.
+    pub role: Role,
+}
+
+/// What a valid key says.
+struct Holder {
+    id: String,
+    role: Role,
+    tenant: Option<TenantFacts>,
+}
+
+macro_rules! authority {
+    ($($(#[doc = $doc:literal])+ $name:ident = $role:expr;)+) => {$(
+        $(#[doc = $doc])+
+        #[derive(Clone, Debug)]
+        pub(super) struct $name(pub(super) Access);
+
+        impl FromRequestParts<AppState> for $name {
+            type Rejection = Problem;
+
+            async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+                access(parts, state, $role).await.map(Self)
+            }
+        }
+    )+};
+}
+
+authority! {
+    /// May read a tenant's tools and its call log.
+    Viewer = Role::Viewer;
+    /// May fetch a tenant's tool lists and run calls.
+    Agent = Role::Agent;
+    /// May write a tenant's handlers and tools.
+    Editor = Role::Editor;
+    /// May manage a tenant's keys.
+    Admin = Role::Admin;
+}
+
+/// May manage tenants.
+#[derive(Clone, Debug)]
+pub(super) struct Operator;
+
+impl FromRequestParts<AppState> for Operator {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        let holder = authenticate(&parts.headers, state).await?;
+        require(holder.role, Role::Operator).map(|()| Self)
+    }
+}
+
+async fn access(parts: &Parts, state: &AppState, needed: Role) -> Result<Access, Problem> {
+    let holder = authenticate(&parts.headers, state).await?;
+    require(holder.role, needed)?;
+    let named = named_tenant(&parts.headers)?;
+    let tenant = match (holder.tenant, named) {
+        (Some(own), None) => own,
+        (Some(own), Some(named)) if own.name == named => own,
+        (Some(_), Some(_)) => return Err(Problem::not_found("tenant")),
+        (None, Some(named)) => operated(state, &named).await?,
+        (None, None) => {
+            return Err(Problem::new(
+                Code::TenantRequired,
+                "an operator's key names the tenant in the header Toolhook-Tenant",
+            ));
+        }
+    };
+    tracing::Span::current().record("tenant.name", tenant.name.as_str());
+    Ok(Access { tenant: Arc::new(tenant), key_id: holder.id, role: holder.role })
+}
+
+fn require(role: Role, needed: Role) -> Result<(), Problem> {
+    if role >= needed {
+        return Ok(());
+    }
+    let detail = format!("this needs the role {}, the key has the role {}", needed.as_str(), role.as_str());
+    Err(Problem::new(Code::Forbidden, detail))
+}
+
+fn named_tenant(headers: &HeaderMap) -> Result<Option<TenantName>, Problem> {
+    let Some(value) = headers.get(TENANT_HEADER) else { return Ok(None) };
+    let name = value.to_str().ok().and_then(|text| TenantName::parse(text).ok());
+    name.map(Some).ok_or_else(|| Problem::not_found("tenant"))
+}
+
+async fn operated(state: &AppState, name: &TenantName) -> Result<TenantFacts, Problem> {
+    if let Some(known) = state.tenants.get(name).await {
+        return Ok(known);
+    }
+    let row = store::tenants::get(&state.store, name).await?.ok_or_else(|| Problem::not_found("tenant"))?;
+    let facts = TenantFacts { id: row.id, name: name.clone(), limits: row.limits.0 };
+    state.tenants.insert(name.clone(), facts.clone()).await;
+    Ok(facts)
+}
+
+async fn authenticate(headers: &HeaderMap, state: &AppState) -> Result<Holder, Problem> {
+    let refuse = |detail: &str| Problem::new(Code::Unauthenticated, detail);
+    let given =
+        headers.get(header::AUTHORIZATION).ok_or_else(|| refuse("send the header Authorization: Bearer thk_…"))?;
+    let token = given.to_str().ok().and_then(|text| {
+        let (scheme, token) = text.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+    });
+    let token = token.ok_or_else(|| refuse("expected Authorization: Bearer thk_…"))?;
+    // A key that cannot be one is refused without asking the database.
+    let token =
+        KeyToken::parse(token).ok_or_else(|| refuse("this is no key of this service: it was mistyped or cut"))?;
+    let candidates = candidates(state, token.id()).await?;
+    let hash = token.hash();
+    let fits = |stored: &&StoredKey| bool::from(stored.hash.as_slice().ct_eq(&hash));
+    let stored =
+        candidates.iter().find(fits).ok_or_else(|| refuse("the key is not known; it may have been revoked"))?;
+    if stored.expires_at.is_some_and(|end| end <= OffsetDateTime::now_utc()) {
+        return Err(refuse("the key has expired"));
+    }
+    Ok(Holder { id: token.id().to_owned(), role: stored.role, tenant: stored.tenant.clone() })
+}
+
+async fn candidates(state: &AppState, id: &str) -> Result<Arc<Vec<StoredKey>>, Problem> {
+    let load = async { store::keys::candidates(&state.store, id).await.map(Arc::new) };
+    Ok(state.keys.try_get_with(id.to_owned(), load).await?)
+}

@@ -1,0 +1,235 @@
+//! Running calls: `POST /v1/tools/{name}/calls` and `POST /v1/formats/{format}/calls`.
+
+use super::auth::Agent;
+use super::call_view::{BatchCallView, BatchView, CallBody, CallView, ReplyBody};
+use super::extract::{JsonText, MAX_REPLY, PathPart, Query};
+use super::problem::{Code, Problem};
+use super::request_id::RequestId;
+use super::respond::{json, render};
+use super::{Access, AppState, formats};
+use crate::domain::json::Object;
+use crate::domain::limits::MAX_TIMEOUT_MS;
+use crate::domain::{Answered, Caller, Faults, Fields, Pointer, Reader, ToolCall, json as strict};
+use crate::execution::{DryRun, Executed, Origin, Request};
+use crate::registry::Registry;
+use axum::extract::{FromRequestParts, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::Response;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// The deepest body: arguments of 64 levels, with what providers put round them.
+const MAX_LEVELS: usize = 96;
+
+/// The routes of this file.
+pub(super) fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(run_tool)).routes(routes!(run_reply))
+}
+
+/// The header that shortens a request's time, for the reference.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "read by hand; documented here")]
+struct CallHeaders {
+    /// When every call of the request has to be answered, in milliseconds; at most the tenant's limit.
+    #[param(rename = "Toolhook-Timeout-Ms", minimum = 1, maximum = 300_000)]
+    timeout_ms: Option<u32>,
+    /// W3C trace context; sent on to webhooks.
+    #[param(rename = "traceparent")]
+    traceparent: Option<String>,
+}
+
+/// Runs one tool. Whatever the tool says, and whatever is wrong with the input, the answer is 200 with the call.
+#[utoipa::path(post, path = "/v1/tools/{name}/calls", tag = "calls", request_body = CallBody,
+    params(("name" = String, Path, example = "get_weather"), ("dry_run" = Option<bool>, Query, description = "Show the request instead of sending it"), CallHeaders),
+    responses((status = 200, description = "The call; with `dry_run`, what it would send", body = inline(CallOrDryRun))))]
+async fn run_tool(
+    Agent(access): Agent,
+    State(state): State<AppState>,
+    PathPart(name): PathPart<String>,
+    about: About,
+    mut query: Query,
+    JsonText(text): JsonText<MAX_REPLY>,
+) -> Result<Response, Problem> {
+    let dry_run = query.flag("dry_run").unwrap_or_default();
+    query.finish()?;
+    let body = Body::parse(&text)?;
+    let (input, context, caller) = body.call()?;
+    let deadline = about.deadline(&access);
+    let registry = registry(&state, &access).await?;
+    if registry.get(&name).is_none() {
+        return Err(Problem::not_found("tool"));
+    }
+    let call = ToolCall { call_id: None, name, arguments: input, caller, echo: Object::new(), cut_off: false };
+    if dry_run {
+        let dry = state.executor.dry_run(&registry, &call, context.as_ref(), about.traceparent.as_deref()).await;
+        let dry = dry.map_err(|failure| Problem::new(Code::NotFound, failure.message))?;
+        return Ok(json(StatusCode::OK, render(&dry)?, None));
+    }
+    let request = about.request(registry, vec![call], context, deadline);
+    let executed = state.execute(request, Origin { key_id: access.key_id, format: None }).await?;
+    let call = executed.first().ok_or_else(|| Problem::new(Code::Internal, "the call was not answered"))?;
+    Ok(json(StatusCode::OK, render(&CallView::of(call))?, None))
+}
+
+/// What one call answers, for the reference.
+#[derive(utoipa::ToSchema)]
+#[expect(dead_code, reason = "documents that there are two shapes")]
+enum CallOrDryRun {
+    /// The call.
+    Call(CallView),
+    /// What it would send.
+    DryRun(DryRun),
+}
+
+/// Takes a model's reply as the provider's API returned it, runs its calls, and answers what to append.
+///
+/// An unknown tool, undecodable arguments or an invalid input is an error *result*, so that the model can put it right.
+#[utoipa::path(post, path = "/v1/formats/{format}/calls", tag = "calls", request_body = ReplyBody,
+    params(("format" = String, Path, example = "anthropic"), ("unknown" = Option<String>, Query, description = "`skip` leaves calls to tools that are not the tenant's unanswered, `answer` (the default) answers them with an error"), CallHeaders),
+    responses((status = 200, body = BatchView)))]
+async fn run_reply(
+    Agent(access): Agent,
+    State(state): State<AppState>,
+    PathPart(format): PathPart<String>,
+    about: About,
+    mut query: Query,
+    JsonText(text): JsonText<MAX_REPLY>,
+) -> Result<Response, Problem> {
+    let format = formats::named(&format)?;
+    let skip = query.read("unknown", "skip or answer", |text| match text {
+        "skip" => Some(true),
+        "answer" => Some(false),
+        _ => None,
+    });
+    query.finish()?;
+    let body = Body::parse(&text)?;
+    let (reply, context) = body.reply()?;
+    let deadline = about.deadline(&access);
+    let registry = registry(&state, &access).await?;
+    let mut calls = (format.format().calls)(&reply).map_err(Problem::invalid_reply)?.calls;
+    if skip == Some(true) {
+        calls.retain(|call| registry.get(&call.name).is_some());
+    }
+    let restore = Some(format.format().restore);
+    let request = Request { restore, ..about.request(registry, calls, context, deadline) };
+    let executed = state.execute(request, Origin { key_id: access.key_id, format: Some(format.as_str()) }).await?;
+    let answered: Vec<Answered<'_>> = executed.iter().map(Executed::answered).collect();
+    let append = (format.format().results)(&answered);
+    let view = BatchView { append, calls: executed.iter().map(BatchCallView::of).collect() };
+    Ok(json(StatusCode::OK, render(&view)?, None))
+}
+
+async fn registry(state: &AppState, access: &Access) -> Result<Arc<Registry>, Problem> {
+    state.registries.get(access.tenant.id).await?.ok_or_else(|| Problem::not_found("tenant"))
+}
+
+/// What a request says beside its body.
+struct About {
+    request_id: String,
+    traceparent: Option<String>,
+    /// The time that it asks for, in milliseconds.
+    timeout_ms: Option<u32>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for About {
+    type Rejection = Problem;
+
+    /// Also refuses what a caller must not believe to be in force.
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Ok(RequestId(request_id)) = RequestId::from_request_parts(parts, state).await;
+        if parts.headers.contains_key("idempotency-key") {
+            let detail = "Idempotency-Key is not available in this version; nothing was run";
+            return Err(Problem::new(Code::NotImplemented, detail));
+        }
+        let text = |name: &str| parts.headers.get(name).map(|value| value.to_str().unwrap_or_default());
+        let timeout_ms = text("toolhook-timeout-ms").map(|text| {
+            let asked = text.parse().ok().filter(|ms| (1..=MAX_TIMEOUT_MS).contains(ms));
+            let expected = format!("Toolhook-Timeout-Ms: expected an integer from 1 to {MAX_TIMEOUT_MS}");
+            asked.ok_or_else(|| Problem::new(Code::InvalidHeader, expected))
+        });
+        Ok(Self {
+            request_id,
+            traceparent: text("traceparent").map(str::to_owned),
+            timeout_ms: timeout_ms.transpose()?,
+        })
+    }
+}
+
+impl About {
+    /// When the request has to be answered.
+    fn deadline(&self, access: &Access) -> Instant {
+        let most = access.tenant.limits.max_timeout_ms.unwrap_or(MAX_TIMEOUT_MS);
+        Instant::now() + Duration::from_millis(u64::from(self.timeout_ms.unwrap_or(most).min(most)))
+    }
+
+    fn request(
+        self,
+        registry: Arc<Registry>,
+        calls: Vec<ToolCall>,
+        context: Option<Object>,
+        deadline: Instant,
+    ) -> Request {
+        let Self { request_id, traceparent, .. } = self;
+        Request { registry, calls, context, deadline, request_id, traceparent, restore: None }
+    }
+}
+
+/// A body of either route. It is read twice: strictly as a whole, and by its members.
+struct Body {
+    fields: Fields,
+    members: Object,
+}
+
+impl Body {
+    fn parse(text: &[u8]) -> Result<Self, Problem> {
+        let malformed = |detail: String| Problem::new(Code::MalformedBody, detail);
+        let Value::Object(members) = strict::parse(text, MAX_LEVELS).map_err(malformed)? else {
+            return Err(malformed("expected an object".to_owned()));
+        };
+        Ok(Self { fields: Fields::parse(text).map_err(malformed)?, members })
+    }
+
+    fn call(mut self) -> Result<(Value, Option<Object>, Caller), Problem> {
+        let mut faults = Faults::none();
+        let mut reader = Reader::new(&self.fields, Pointer::root(), &mut faults);
+        reader.raw("input");
+        let context = context(&mut reader);
+        let caller = reader.optional("caller", "\"human\" or \"code_execution\"").unwrap_or_default();
+        reader.finish();
+        if !faults.is_empty() {
+            return Err(Problem::invalid(faults));
+        }
+        Ok((self.members.shift_remove("input").unwrap_or_default(), context, caller))
+    }
+
+    fn reply(mut self) -> Result<(Value, Option<Object>), Problem> {
+        let mut faults = Faults::none();
+        let mut reader = Reader::new(&self.fields, Pointer::root(), &mut faults);
+        if reader.raw("reply").is_none() {
+            reader.fault("reply", "is required: what the provider's API returned");
+        }
+        let context = context(&mut reader);
+        reader.finish();
+        if !faults.is_empty() {
+            return Err(Problem::invalid(faults));
+        }
+        Ok((self.members.shift_remove("reply").unwrap_or_default(), context))
+    }
+}
+
+fn context(reader: &mut Reader<'_>) -> Option<Object> {
+    match reader.value("context") {
+        None | Some(Value::Null) => None,
+        Some(Value::Object(members)) => Some(members),
+        Some(other) => {
+            reader.fault("context", format!("expected an object, got {}", strict::kind(&other)));
+            None
+        }
+    }
+}

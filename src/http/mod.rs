@@ -1,0 +1,79 @@
+//! The edge: routes, status codes, keys, JSON. One file per resource: what a request looks like, its handler, its docs.
+//!
+//! A handler extracts, asks the rooms below, and renders; what it refuses is a [`problem::Problem`] from one catalogue. What is absent
+//! here: SQL, provider shapes, and any decision about how a call runs.
+
+mod auth;
+mod call_log;
+mod call_view;
+mod calls;
+mod etag;
+mod extract;
+mod formats;
+mod handler_view;
+mod handlers;
+mod health;
+mod keys;
+mod page;
+mod problem;
+mod reference;
+mod request_id;
+mod respond;
+mod state;
+mod tenants;
+mod tool_versions;
+mod tool_view;
+mod tools;
+
+pub use auth::Access;
+pub use problem::{Code, Problem};
+pub use reference::document;
+pub use state::{AppState, Settings};
+
+use axum::Router;
+use axum::extract::Request;
+use axum::middleware;
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa_axum::router::OpenApiRouter;
+
+/// The whole service as a router.
+pub fn router(state: AppState) -> Router {
+    let (routes, _) = routes().split_for_parts();
+    routes
+        .merge(reference::viewer())
+        .fallback(unknown_route)
+        .method_not_allowed_fallback(method_not_allowed)
+        // Inside the request id, so that the log can tell which request it was.
+        .layer(CatchPanicLayer::custom(|_| {
+            let why = std::io::Error::other("a handler panicked");
+            axum::response::IntoResponse::into_response(Problem::internal(&why))
+        }))
+        .layer(middleware::from_fn(request_id::identify))
+        .with_state(state)
+}
+
+/// Every route, with its entry in the reference.
+fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .merge(tenants::routes())
+        .merge(keys::routes())
+        .merge(handlers::routes())
+        .merge(tools::routes())
+        .merge(tool_versions::routes())
+        .merge(formats::routes())
+        .merge(calls::routes())
+        .merge(call_log::routes())
+        .merge(reference::routes())
+        .merge(health::routes())
+}
+
+async fn unknown_route(request: Request) -> Problem {
+    Problem::new(
+        Code::UnknownRoute,
+        format!("there is no route {}; GET /v1/openapi.json lists them", request.uri().path()),
+    )
+}
+
+async fn method_not_allowed(request: Request) -> Problem {
+    Problem::new(Code::MethodNotAllowed, format!("this route does not take {}", request.method()))
+}

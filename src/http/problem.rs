@@ -1,0 +1,272 @@
+//! Errors as `application/problem+json` (RFC 9457), from one catalogue.
+
+use crate::domain::Faults;
+use crate::domain::fault::Fault;
+use crate::store::{Conflict, StoreError};
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use std::sync::Arc;
+
+macro_rules! catalogue {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $code:literal, $status:ident, $title:literal;)+) => {
+        /// Every error that the service answers with. The code is stable; the title and the detail are for people.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Code { $($(#[doc = $doc])+ $variant,)+ }
+
+        impl Code {
+            /// The whole catalogue.
+            pub const ALL: &[Self] = &[$(Self::$variant,)+];
+
+            /// The stable code.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $code,)+ }
+            }
+
+            /// The status that it comes with.
+            pub const fn status(self) -> StatusCode {
+                match self { $(Self::$variant => StatusCode::$status,)+ }
+            }
+
+            /// What it is, in a few words.
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$variant => $title,)+ }
+            }
+
+            /// When it is answered.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($doc),+),)+ }
+            }
+        }
+    };
+}
+
+catalogue! {
+    /// The body is not JSON, is not an object, or holds a key twice.
+    MalformedBody = "malformed_body", BAD_REQUEST, "The body cannot be read";
+    /// A query parameter is unknown or has a value that it cannot have.
+    InvalidQuery = "invalid_query", BAD_REQUEST, "The query is not valid";
+    /// A header has a value that it cannot have.
+    InvalidHeader = "invalid_header", BAD_REQUEST, "A header is not valid";
+    /// An operator's key is used for something of a tenant's without saying which in `Toolhook-Tenant`.
+    TenantRequired = "tenant_required", BAD_REQUEST, "The tenant is not named";
+    /// There is no key, or it is not valid (any more).
+    Unauthenticated = "unauthenticated", UNAUTHORIZED, "A valid API key is required";
+    /// The key is valid, but its role does not allow this.
+    Forbidden = "forbidden", FORBIDDEN, "The key's role does not allow this";
+    /// There is no such thing, or it is another tenant's.
+    NotFound = "not_found", NOT_FOUND, "Not found";
+    /// No route has this path.
+    UnknownRoute = "unknown_route", NOT_FOUND, "No such route";
+    /// The route does not take this method; `Allow` names those that it takes.
+    MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The route does not take this method";
+    /// The body did not arrive in time.
+    RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "The body did not arrive in time";
+    /// Another thing has this name.
+    NameTaken = "name_taken", CONFLICT, "The name is taken";
+    /// The handler is of a kind that signs nothing.
+    NotSigned = "not_signed", CONFLICT, "This handler signs nothing";
+    /// Tools use this handler.
+    HandlerInUse = "handler_in_use", CONFLICT, "Tools use this handler";
+    /// The tenant has as many tools as it may have.
+    ToolLimit = "tool_limit", CONFLICT, "The tenant has as many tools as it may have";
+    /// Somebody else changed it at the same time; read it again and repeat the change.
+    Changed = "changed", CONFLICT, "It was changed at the same time";
+    /// `If-Match` names another state than the present one.
+    PreconditionFailed = "precondition_failed", PRECONDITION_FAILED, "It is not as If-Match says";
+    /// The body is larger than this route takes.
+    BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
+    /// The body's content type is not JSON.
+    UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not JSON by its content type";
+    /// The body can be read but is not valid; `errors` says where and why.
+    InvalidBody = "invalid_body", UNPROCESSABLE_ENTITY, "The body is not valid";
+    /// The `reply` is none of the shapes in which the format's provider makes calls.
+    InvalidReply = "invalid_reply", UNPROCESSABLE_ENTITY, "The reply cannot be read";
+    /// A fault of the service. The request id finds it in the log.
+    Internal = "internal", INTERNAL_SERVER_ERROR, "The service failed";
+    /// The contract has it, this version does not yet; nothing was done.
+    NotImplemented = "not_implemented", NOT_IMPLEMENTED, "Not available in this version";
+    /// The database is away; nothing was done. `Retry-After` says when to try again.
+    Unavailable = "unavailable", SERVICE_UNAVAILABLE, "The service is not available at the moment";
+}
+
+/// One error, ready to be answered.
+#[derive(Debug)]
+pub struct Problem {
+    code: Code,
+    detail: String,
+    errors: Vec<Place>,
+}
+
+/// One thing that is wrong with a request.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+pub(super) enum Place {
+    /// In the body.
+    Body(Fault),
+    /// In the query.
+    Query {
+        /// The parameter's name.
+        parameter: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+}
+
+/// An error as it is answered.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+#[schema(example = json!({"type": "urn:toolhook:problem:invalid_body", "title": "The body is not valid", "status": 422,
+    "detail": "/name: is required: a string", "code": "invalid_body", "errors": [{"pointer": "/name", "detail": "is required: a string"}]}))]
+pub(super) struct ProblemView {
+    /// `urn:toolhook:problem:` and the code.
+    pub r#type: String,
+    /// What it is, in a few words.
+    pub title: &'static str,
+    /// The HTTP status.
+    pub status: u16,
+    /// What is wrong with this request.
+    pub detail: String,
+    /// Stable, for programs.
+    pub code: &'static str,
+    /// Everything that is wrong with the body (`pointer`: a JSON Pointer into it) or the query (`parameter`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<Place>,
+}
+
+/// Seconds until a request that met an unavailable database may be repeated.
+const RETRY_AFTER: &str = "1";
+
+impl Problem {
+    /// An error with its detail.
+    pub fn new(code: Code, detail: impl Into<String>) -> Self {
+        Self { code, detail: detail.into(), errors: Vec::new() }
+    }
+
+    /// There is no such thing; `what` is its kind.
+    pub fn not_found(what: &str) -> Self {
+        Self::new(Code::NotFound, format!("there is no such {what}"))
+    }
+
+    /// A body that can be read but is not valid.
+    pub fn invalid(faults: Faults) -> Self {
+        Self {
+            code: Code::InvalidBody,
+            detail: faults.summary(),
+            errors: faults.into_iter().map(Place::Body).collect(),
+        }
+    }
+
+    /// Query parameters that are not valid: each with what is wrong.
+    pub fn invalid_query(faults: Vec<(String, String)>) -> Self {
+        let detail = faults.iter().map(|(name, detail)| format!("{name}: {detail}")).collect::<Vec<_>>().join("; ");
+        let errors = faults.into_iter().map(|(parameter, detail)| Place::Query { parameter, detail }).collect();
+        Self { code: Code::InvalidQuery, detail, errors }
+    }
+
+    /// A reply that cannot be read; the place is in `reply`.
+    pub fn invalid_reply(fault: crate::format::ReplyFault) -> Self {
+        let pointer = crate::domain::Pointer::root().key("reply").join(fault.pointer.as_str());
+        let errors = vec![Place::Body(Fault { pointer, detail: fault.detail.clone() })];
+        Self { code: Code::InvalidReply, detail: fault.detail, errors }
+    }
+
+    /// The same, with what else is wrong with the body.
+    #[must_use]
+    pub fn and(mut self, faults: Faults) -> Self {
+        self.detail = format!("{}; {}", faults.summary(), self.detail);
+        self.errors.splice(0..0, faults.into_iter().map(Place::Body));
+        self
+    }
+
+    /// A fault of ours; what it is goes to the log.
+    pub fn internal(why: &dyn std::error::Error) -> Self {
+        tracing::error!(error = %why, "the service failed");
+        Self::new(Code::Internal, "the request could not be carried out; the request id finds the reason in the log")
+    }
+
+    /// Its code.
+    pub const fn code(&self) -> Code {
+        self.code
+    }
+}
+
+impl From<Faults> for Problem {
+    fn from(faults: Faults) -> Self {
+        Self::invalid(faults)
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        Self::from(&error)
+    }
+}
+
+impl From<Arc<StoreError>> for Problem {
+    fn from(error: Arc<StoreError>) -> Self {
+        Self::from(error.as_ref())
+    }
+}
+
+impl From<&StoreError> for Problem {
+    fn from(error: &StoreError) -> Self {
+        match error {
+            StoreError::Conflict(conflict) => Self::from(conflict),
+            _ if error.is_unavailable() => {
+                tracing::warn!(error = %error, "the database is not available");
+                Self::new(Code::Unavailable, "the database is not available; nothing was done")
+            }
+            _ => Self::internal(error),
+        }
+    }
+}
+
+impl From<&Conflict> for Problem {
+    fn from(conflict: &Conflict) -> Self {
+        match conflict {
+            Conflict::NameTaken => Self::new(Code::NameTaken, "the name is taken; PUT replaces what has it"),
+            Conflict::Changed => {
+                Self::new(Code::Changed, "it was changed at the same time; read it again and repeat the change")
+            }
+            Conflict::HandlerInUse => {
+                Self::new(Code::HandlerInUse, "tools use this handler; give them another or delete them first")
+            }
+            Conflict::NoSuchHandler(name) => Self::invalid(Faults::one(
+                crate::domain::Pointer::root().key("handler"),
+                format!("there is no handler named {name:?}"),
+            )),
+            Conflict::ToolLimit(most) => {
+                Self::new(Code::ToolLimit, format!("this tenant may have {most} tools, and has them"))
+            }
+            Conflict::NoSuchTenant => Self::not_found("tenant"),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let view = ProblemView {
+            r#type: format!("urn:toolhook:problem:{}", self.code.as_str()),
+            title: self.code.title(),
+            status: self.code.status().as_u16(),
+            detail: self.detail,
+            code: self.code.as_str(),
+            errors: self.errors,
+        };
+        let mut response = Response::new(Body::from(serde_json::to_vec(&view).unwrap_or_default()));
+        *response.status_mut() = self.code.status();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        match self.code {
+            Code::Unauthenticated => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"toolhook\""));
+            }
+            Code::Unavailable => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
+            }
+            _ => {}
+        }
+        response
+    }
+}

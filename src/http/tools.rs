@@ -1,0 +1,224 @@
+//! `/v1/tools`: a tenant's tools.
+
+use super::auth::{Editor, Viewer};
+use super::extract::{JsonObject, PathPart, Query};
+use super::handler_view::{SecretShown, check_target, give_signing_secret};
+use super::page::{ListView, PageParameters, page_request};
+use super::problem::{Code, Problem};
+use super::respond::{json, render, set_location, tag, tagged};
+use super::tool_view::{ToolBody, ToolContent, ToolView};
+use super::{Access, AppState, etag};
+use crate::domain::{Faults, Fields, HandlerRef, Pointer, TenantLimits, Tool, ToolDraft, ToolName};
+use crate::format::NAMES;
+use crate::store::Conflict;
+use crate::store::tools::{self, Filter, ToolRow};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use uuid::Uuid;
+
+/// The routes of this file.
+pub(super) fn routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(get, put, patch, delete))
+}
+
+/// The filters of a list of tools, for the reference.
+#[derive(utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "read by hand, so that every fault is told; documented here")]
+struct Filters {
+    /// Only tools with this tag.
+    tag: Option<String>,
+    /// Only tools of the handler of this name.
+    handler: Option<String>,
+    /// Only tools that are enabled, or that are not.
+    enabled: Option<bool>,
+    /// Only tools with this text in their name or description, in any case.
+    q: Option<String>,
+}
+
+/// Finds a tool by the name in a path.
+pub(super) async fn present(state: &AppState, tenant: Uuid, name: &str) -> Result<ToolRow, Problem> {
+    let found = match ToolName::parse(name) {
+        Some(name) => tools::get(&state.store, tenant, &name).await?,
+        None => None,
+    };
+    found.ok_or_else(|| Problem::not_found("tool"))
+}
+
+/// Lists tools, by name.
+#[utoipa::path(get, path = "/v1/tools", tag = "tools", params(PageParameters, Filters),
+    responses((status = 200, body = ListView<ToolView>)))]
+async fn list(Viewer(access): Viewer, State(state): State<AppState>, mut query: Query) -> Result<Response, Problem> {
+    let page = page_request(&mut query, |key| Some(key.to_owned()));
+    let mut text =
+        |name: &str| query.read(name, "a text without NUL", |text| (!text.contains('\0')).then(|| text.to_owned()));
+    let filter = Filter { tag: text("tag"), handler: text("handler"), q: text("q"), enabled: query.flag("enabled") };
+    query.finish()?;
+    let rows = tools::list(&state.store, access.tenant.id, &filter, &page).await?;
+    let view = |row: ToolRow| ToolView::of(&row, SecretShown::Masked);
+    tagged(StatusCode::OK, &ListView::of(rows, |row| row.tool.name.to_string(), view))
+}
+
+/// Makes a tool.
+#[utoipa::path(post, path = "/v1/tools", tag = "tools", request_body = ToolBody,
+    responses((status = 201, body = ToolView), (status = 409, description = "The name is taken, or the tenant has all the tools that it may have")))]
+async fn create(
+    Editor(access): Editor,
+    State(state): State<AppState>,
+    JsonObject(fields): JsonObject,
+) -> Result<Response, Problem> {
+    let tool = checked(&state, fields, None, None)?;
+    make(&state, &access, &tool).await
+}
+
+/// Answers a tool.
+#[utoipa::path(get, path = "/v1/tools/{name}", tag = "tools", params(("name" = String, Path, example = "get_weather")),
+    responses((status = 200, body = ToolView)))]
+async fn get(
+    Viewer(access): Viewer,
+    State(state): State<AppState>,
+    PathPart(name): PathPart<String>,
+) -> Result<Response, Problem> {
+    let row = present(&state, access.tenant.id, &name).await?;
+    tagged(StatusCode::OK, &ToolView::of(&row, SecretShown::Masked))
+}
+
+/// Makes a tool, or replaces one. A PUT of what is there already changes nothing, not even the version.
+#[utoipa::path(put, path = "/v1/tools/{name}", tag = "tools", request_body = ToolBody,
+    params(("name" = String, Path, example = "get_weather"), ("If-Match" = Option<String>, Header, description = "The state that is to be replaced")),
+    responses((status = 200, description = "It was replaced", body = ToolView), (status = 201, description = "It was made", body = ToolView), (status = 409, description = "The tenant has all the tools that it may have")))]
+async fn put(
+    Editor(access): Editor,
+    State(state): State<AppState>,
+    PathPart(name): PathPart<String>,
+    headers: HeaderMap,
+    JsonObject(fields): JsonObject,
+) -> Result<Response, Problem> {
+    let fault = || Problem::invalid(Faults::one(Pointer::root().key("name"), ToolName::EXPECTED));
+    let name = ToolName::parse(&name).ok_or_else(fault)?;
+    for _ in 0..3 {
+        let row = tools::get(&state.store, access.tenant.id, &name).await?;
+        let tool = checked(&state, fields.clone(), Some(&name), row.as_ref())?;
+        let result = if let Some(row) = &row {
+            replace(&state, &access, row, &headers, &tool, shown(row, &tool)).await
+        } else {
+            etag::check_match(&headers, None)?;
+            make(&state, &access, &tool).await
+        };
+        match result {
+            // Made or changed meanwhile: look again.
+            Err(problem) if matches!(problem.code(), Code::Changed | Code::NameTaken) => {}
+            done => return done,
+        }
+    }
+    Err(Problem::from(&Conflict::Changed))
+}
+
+/// Changes a tool by a JSON merge patch (RFC 7396). Schemas, examples and `provider_options` are replaced whole.
+#[utoipa::path(patch, path = "/v1/tools/{name}", tag = "tools",
+    request_body(content((ToolBody = "application/merge-patch+json"), (ToolBody = "application/json"))),
+    params(("name" = String, Path, example = "get_weather"), ("If-Match" = Option<String>, Header, description = "The state that is to be changed")),
+    responses((status = 200, body = ToolView)))]
+async fn patch(
+    Editor(access): Editor,
+    State(state): State<AppState>,
+    PathPart(name): PathPart<String>,
+    headers: HeaderMap,
+    JsonObject(changes): JsonObject,
+) -> Result<Response, Problem> {
+    let malformed = |detail: String| Problem::new(Code::MalformedBody, detail);
+    for _ in 0..3 {
+        let row = present(&state, access.tenant.id, &name).await?;
+        let now = render(&ToolContent::of(&row.tool, SecretShown::Masked))?;
+        let mut fields = Fields::parse(&now).map_err(malformed)?;
+        fields.merge(&changes, &ToolDraft::REPLACED_WHOLE).map_err(malformed)?;
+        let tool = checked(&state, fields, Some(&row.tool.name), Some(&row))?;
+        match replace(&state, &access, &row, &headers, &tool, shown(&row, &tool)).await {
+            Err(problem) if problem.code() == Code::Changed => {}
+            done => return done,
+        }
+    }
+    Err(Problem::from(&Conflict::Changed))
+}
+
+/// Removes a tool, its versions, and the handler that was written inside it.
+#[utoipa::path(delete, path = "/v1/tools/{name}", tag = "tools",
+    params(("name" = String, Path, example = "get_weather"), ("If-Match" = Option<String>, Header, description = "The state that is to be removed")),
+    responses((status = 204, description = "It is gone")))]
+async fn delete(
+    Editor(access): Editor,
+    State(state): State<AppState>,
+    PathPart(name): PathPart<String>,
+    headers: HeaderMap,
+) -> Result<StatusCode, Problem> {
+    let row = present(&state, access.tenant.id, &name).await?;
+    etag::check_match(&headers, Some(&tag(&ToolView::of(&row, SecretShown::Masked))?))?;
+    tools::delete(&state.store, access.tenant.id, &row.tool.name, row.version).await?;
+    state.registries.forget(access.tenant.id).await;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn checked(
+    state: &AppState,
+    fields: Fields,
+    name: Option<&ToolName>,
+    stored: Option<&ToolRow>,
+) -> Result<Tool, Problem> {
+    let secrets = stored.and_then(|row| row.owned_secrets.as_ref());
+    let mut tool = ToolDraft::new(fields).check(name, &NAMES, secrets)?;
+    let mut faults = Faults::none();
+    if state.registries.native().iter().any(|entry| entry.tool.name == tool.name) {
+        return Err(Problem::new(Code::NameTaken, "a tool that is built into this service has this name"));
+    }
+    if let HandlerRef::Owned(handler) = &mut tool.handler {
+        check_target(state, handler, &Pointer::root().key("handler"), &mut faults);
+        **handler = give_signing_secret((**handler).clone())?;
+    }
+    if faults.is_empty() { Ok(tool) } else { Err(Problem::invalid(faults)) }
+}
+
+async fn make(state: &AppState, access: &Access, tool: &Tool) -> Result<Response, Problem> {
+    let most = access.tenant.limits.tools.unwrap_or(TenantLimits::DEFAULT_TOOLS);
+    tools::insert(&state.store, access.tenant.id, tool, most).await?;
+    state.registries.forget(access.tenant.id).await;
+    let mut response = written(state, access, &tool.name, StatusCode::CREATED, SecretShown::Once).await?;
+    set_location(&mut response, &format!("/v1/tools/{}", tool.name));
+    Ok(response)
+}
+
+/// A handler that is newly written inside a tool has a secret that nobody has seen yet.
+fn shown(row: &ToolRow, tool: &Tool) -> SecretShown {
+    let new = row.owned_secrets.is_none() && matches!(tool.handler, HandlerRef::Owned(_));
+    if new { SecretShown::Once } else { SecretShown::Masked }
+}
+
+/// Writes `tool` over what is there, and answers what is there then.
+pub(super) async fn replace(
+    state: &AppState,
+    access: &Access,
+    row: &ToolRow,
+    headers: &HeaderMap,
+    tool: &Tool,
+    secret: SecretShown,
+) -> Result<Response, Problem> {
+    etag::check_match(headers, Some(&tag(&ToolView::of(row, SecretShown::Masked))?))?;
+    tools::update(&state.store, access.tenant.id, row.version, tool).await?;
+    state.registries.forget(access.tenant.id).await;
+    written(state, access, &tool.name, StatusCode::OK, secret).await
+}
+
+/// The answer to a write: the tool as it is now, with warnings, under the tag that a GET answers.
+async fn written(
+    state: &AppState,
+    access: &Access,
+    name: &ToolName,
+    status: StatusCode,
+    secret: SecretShown,
+) -> Result<Response, Problem> {
+    let row = present(state, access.tenant.id, name.as_str()).await?;
+    let tag = tag(&ToolView::of(&row, SecretShown::Masked))?;
+    Ok(json(status, render(&ToolView::of(&row, secret).with_warnings(&row.tool))?, Some(&tag)))
+}
