@@ -81,10 +81,12 @@
 //! | an error | a variant where it is found, a row in `http/problem.rs` |
 
 pub mod cli;
+pub mod config;
 pub mod domain;
 pub mod egress;
 pub mod execution;
 pub mod format;
 pub mod http;
 pub mod registry;
+pub mod settings;
 pub mod store;

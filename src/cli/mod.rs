@@ -1,3 +1,24 @@
 //! The commands: each composes the rooms below it into something an operator runs.
+//!
+//! A command gets checked [`settings`](crate::settings), never flags or the environment. It writes its result to standard
+//! output, and logs and complaints to standard error; how it ended is a [`Failure`], of which `main` makes an exit code.
 
+mod answer;
+mod credentials;
+mod database;
+mod demo;
+pub mod dev;
+mod embedded;
+mod failure;
+pub mod keys;
+pub mod logging;
+pub mod migrate;
 pub mod postgres;
+mod private_file;
+pub mod serve;
+mod server;
+pub mod shutdown;
+pub mod tenants;
+mod welcome;
+
+pub use failure::Failure;

@@ -58,11 +58,39 @@ pub async fn insert(
 }
 
 /// Stores an operator's key.
-pub async fn insert_operator(store: &Store, key: &KeyToken, name: Option<&str>) -> Result<(), StoreError> {
-    let made =
-        sqlx::query!("insert into operator_keys (id, hash, name) values ($1, $2, $3)", key.id(), &key.hash(), name);
+pub async fn insert_operator(
+    store: &Store,
+    key: &KeyToken,
+    name: Option<&str>,
+    expires_at: Option<OffsetDateTime>,
+) -> Result<(), StoreError> {
+    let made = sqlx::query!(
+        "insert into operator_keys (id, hash, name, expires_at) values ($1, $2, $3, $4)",
+        key.id(),
+        &key.hash(),
+        name,
+        expires_at
+    );
     made.execute(&store.pool).await?;
     Ok(())
+}
+
+/// Lists the operators' keys by id.
+pub async fn list_operators(store: &Store, page: &PageRequest<String>) -> Result<Page<KeyRow>, StoreError> {
+    let rows = sqlx::query_as!(
+        KeyRow,
+        r#"select id, 'operator' as "role!", name, created_at, expires_at from operator_keys
+           where $1::text is null or id collate "C" > $1 order by id collate "C" limit $2"#,
+        page.after,
+        page.limit + 1
+    );
+    Ok(Page::of(rows.fetch_all(&store.pool).await?, page.limit))
+}
+
+/// Revokes an operator's key; `false` if there is none of this id.
+pub async fn delete_operator(store: &Store, id: &str) -> Result<bool, StoreError> {
+    let gone = sqlx::query!("delete from operator_keys where id = $1", id);
+    Ok(gone.execute(&store.pool).await?.rows_affected() > 0)
 }
 
 /// Lists a tenant's keys by id.

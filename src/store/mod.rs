@@ -20,8 +20,8 @@ pub use error::{Conflict, StoreError};
 pub use page::{Page, PageRequest};
 pub use seal::{MasterKey, Vault};
 
-use sqlx::PgPool;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{Connection, PgConnection, PgPool};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,9 +46,22 @@ impl Store {
         let pool = PgPoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(ACQUIRE_TIMEOUT)
-            .connect_with(options)
-            .await?;
-        Ok(Self { pool, vault: Arc::new(vault) })
+            .connect_with(options.clone())
+            .await;
+        match pool {
+            Ok(pool) => Ok(Self { pool, vault: Arc::new(vault) }),
+            Err(sqlx::Error::PoolTimedOut) => Err(Self::refusal(&options).await.into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Why there is no connection: the pool tries for a while and then only says that time ran out.
+    async fn refusal(options: &PgConnectOptions) -> sqlx::Error {
+        match tokio::time::timeout(ACQUIRE_TIMEOUT, PgConnection::connect_with(options)).await {
+            Ok(Err(error)) => error,
+            Ok(Ok(_)) => sqlx::Error::PoolTimedOut,
+            Err(_) => std::io::Error::new(std::io::ErrorKind::TimedOut, "no answer in time").into(),
+        }
     }
 
     /// Brings the schema up to date. Several replicas may do it at once: an advisory lock makes them take turns.

@@ -49,6 +49,13 @@ fn data_dir(root: bool, data_home: Option<&Path>, home: Option<&Path>) -> PathBu
         .map_or_else(|| ".toolhook".into(), |parent| parent.join("toolhook"))
 }
 
+/// Makes a data folder unless it is there, with the mode that a server in it needs: a folder that is first used without one may
+/// get one later.
+pub fn make_data_dir(data_dir: &Path) -> Result<(), StartError> {
+    let mode = if geteuid().is_root() { 0o755 } else { 0o700 };
+    create_all(data_dir, mode).map_err(StartError::io("make the data folder", data_dir))
+}
+
 /// The folders of one data folder, made and checked.
 #[derive(Debug)]
 pub(super) struct Folders {
@@ -60,9 +67,7 @@ pub(super) struct Folders {
 
 impl Folders {
     pub(super) fn prepare(data_dir: &Path) -> Result<Self, StartError> {
-        let root = geteuid().is_root();
-        create_all(data_dir, if root { 0o755 } else { 0o700 })
-            .map_err(StartError::io("make the data folder", data_dir))?;
+        make_data_dir(data_dir)?;
         let data_dir = fs::canonicalize(data_dir).map_err(StartError::io("resolve the data folder", data_dir))?;
         let cluster = data_dir.join("pg");
         let account = Account::for_cluster(&cluster);

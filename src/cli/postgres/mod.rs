@@ -23,7 +23,7 @@ use std::{
 
 pub use error::StartError;
 pub use find::{PassedOver, Search};
-pub use folders::default_data_dir;
+pub use folders::{default_data_dir, make_data_dir};
 
 use account::command;
 use folders::Folders;

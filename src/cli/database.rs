@@ -1,0 +1,83 @@
+//! Getting at the database that the operator named.
+
+use secrecy::{ExposeSecret, SecretString};
+use url::Url;
+
+use super::{Failure, failure::causes};
+use crate::{
+    settings::Database,
+    store::{MasterKey, Store, Vault},
+};
+
+/// Connects, or says what to check.
+pub(super) async fn connect(url: &SecretString, connections: u32, master_key: &MasterKey) -> Result<Store, Failure> {
+    let url = url.expose_secret();
+    let connected = Box::pin(Store::connect(url, connections, Vault::new(master_key))).await;
+    connected.map_err(|error| {
+        Failure::Failed(format!(
+            "cannot use the database {}: {}. Check that Postgres runs there and can be reached from here, and that \
+             host, port, user, password and database in DATABASE_URL are right.",
+            without_secrets(url),
+            causes(&error)
+        ))
+    })
+}
+
+/// Brings the schema up to date. A schema that is newer than this program is left alone, so that an old replica can still
+/// start while new ones take over.
+pub(super) async fn migrate(store: &Store) -> Result<bool, Failure> {
+    if store.is_migrated().await? {
+        return Ok(false);
+    }
+    store.migrate().await?;
+    Ok(true)
+}
+
+/// Refuses to work on a schema that is older than this program.
+pub(super) async fn require_schema(store: &Store) -> Result<(), Failure> {
+    if store.is_migrated().await? {
+        return Ok(());
+    }
+    Err(Failure::Failed(
+        "the database's schema is older than this program, or not there yet: run `toolhook migrate`".to_owned(),
+    ))
+}
+
+/// Connects for a command that reads and writes no sealed column, so that its operator needs no master key.
+pub(super) async fn open(database: &Database) -> Result<Store, Failure> {
+    let no_key = MasterKey::from_random([0; 32]);
+    connect(&database.url, database.connections, &no_key).await
+}
+
+/// The URL as it may be shown: who, where, which. Parameters can hold a password as well; of them only the socket's folder is shown.
+fn without_secrets(url: &str) -> String {
+    let Ok(mut url) = Url::parse(url) else {
+        return "in DATABASE_URL".to_owned();
+    };
+    let socket = url.query_pairs().find(|(name, _)| name == "host").map(|(_, folder)| folder.into_owned());
+    url.set_query(None);
+    let _ = url.set_password(None); // fails only where there is no host, and so no password
+    match socket {
+        Some(folder) => format!("{url} (socket in {folder})"),
+        None => url.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_never_shown() {
+        for url in [
+            "postgres://u:hunter2@db:5432/x",
+            "postgres://u@db/x?password=hunter2",
+            "postgres://u:hunter2@localhost/x?host=/run/postgresql&password=hunter2",
+            "hunter2",
+        ] {
+            let shown = without_secrets(url);
+            assert!(!shown.contains("hunter2"), "{shown}");
+        }
+        assert!(without_secrets("postgres://u@localhost/x?host=/run/pg").contains("/run/pg"));
+    }
+}

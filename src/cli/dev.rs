@@ -1,0 +1,83 @@
+//! `toolhook dev`: everything that the service needs, on this machine, kept in one folder.
+
+use std::time::Instant;
+
+use secrecy::SecretString;
+use tokio::net::TcpListener;
+
+use super::{
+    Failure, answer,
+    credentials::{self, Credentials},
+    database, demo,
+    embedded::{self, Keeper},
+    postgres::{EmbeddedPostgres, Options, make_data_dir},
+    server::{self, Service},
+    shutdown::Signals,
+    welcome,
+};
+use crate::{egress::Policy, settings::Dev, store::Store};
+
+/// Runs until a signal, and stops what it started.
+pub async fn run(settings: Dev, signals: &mut Signals) -> Result<(), Failure> {
+    let began = Instant::now();
+    // Before anything else is touched: if the port is taken, most likely a first process is still running.
+    let listener = server::bind(&settings.serving.listen).await?;
+    let Ready { store, server, welcome } = signals.stopping(prepare(&settings, &listener)).await?;
+    let keeper = server.map(|server| Keeper::new(server, postgres(&settings), store.clone()));
+
+    let service = Service { store: store.clone(), egress: Policy::development(), with_dev_tools: true };
+    if let Err(failure) = answer::print(&welcome) {
+        tracing::warn!(%failure, "nobody reads the welcome"); // the credentials are in the file as well
+    }
+    tracing::info!(ms = began.elapsed().as_millis(), "ready");
+    let served = server::run(listener, service, &settings.serving, signals).await;
+
+    if let Some(keeper) = keeper {
+        signals.unless_again(keeper.stop()).await??;
+    }
+    served
+}
+
+/// What has to be there before the first request.
+struct Ready {
+    store: Store,
+    server: Option<EmbeddedPostgres>,
+    welcome: String,
+}
+
+async fn prepare(settings: &Dev, listener: &TcpListener) -> Result<Ready, Failure> {
+    let data_dir = &settings.data_dir;
+    let address = listener.local_addr().map_err(Failure::because("cannot tell the port"))?;
+    let (server, url) = if let Some(url) = &settings.database_url {
+        make_data_dir(data_dir).map_err(|error| Failure::Failed(error.to_string()))?;
+        (None, url.clone())
+    } else {
+        let server = embedded::start(postgres(settings)).await?;
+        let url = SecretString::from(server.url("postgres"));
+        (Some(server), url)
+    };
+    let master_key = credentials::master_key(data_dir)?;
+    let store = database::connect(&url, settings.connections, &master_key).await?;
+    database::migrate(&store).await?;
+    let credentials = demo::prepare(&store, Credentials::read(data_dir), welcome::base_url(address)).await?;
+    credentials.write(data_dir)?;
+    let database = match &server {
+        None => "the one in DATABASE_URL".to_owned(),
+        Some(server) if server.adopted() => {
+            format!("embedded Postgres in {}, run by another process, taken over when that ends", data_dir.display())
+        }
+        Some(_) => format!("embedded Postgres in {}, stopped with this process", data_dir.display()),
+    };
+    let welcome = welcome::text(&credentials, &database, data_dir);
+    Ok(Ready { store, server, welcome })
+}
+
+fn postgres(settings: &Dev) -> Options {
+    Options {
+        search: settings.search.clone(),
+        data_dir: settings.data_dir.clone(),
+        durable: true, // what somebody tries out may become what they keep
+        template: None,
+        log_statements: false,
+    }
+}

@@ -1,0 +1,36 @@
+//! `toolhook serve`: the production form. It starts nothing but itself and keeps nothing on disk.
+
+use std::time::Instant;
+
+use super::{
+    Failure, database,
+    server::{self, Service},
+    shutdown::Signals,
+};
+use crate::{
+    settings::Serve,
+    store::{MasterKey, Store},
+};
+
+/// Runs until a signal.
+pub async fn run(settings: Serve, signals: &mut Signals) -> Result<(), Failure> {
+    let began = Instant::now();
+    let listener = server::bind(&settings.serving.listen).await?;
+    let store = signals.stopping(prepare(&settings, &settings.master_key)).await?;
+    let service = Service { store, egress: settings.egress, with_dev_tools: false };
+    let address = listener.local_addr().map_err(Failure::because("cannot tell the port"))?;
+    tracing::info!(%address, ms = began.elapsed().as_millis(), version = env!("CARGO_PKG_VERSION"), "ready");
+    server::run(listener, service, &settings.serving, signals).await
+}
+
+async fn prepare(settings: &Serve, master_key: &MasterKey) -> Result<Store, Failure> {
+    let store = database::connect(&settings.database.url, settings.database.connections, master_key).await?;
+    if settings.migrate {
+        if database::migrate(&store).await? {
+            tracing::info!("brought the schema up to date");
+        }
+    } else {
+        database::require_schema(&store).await?;
+    }
+    Ok(store)
+}

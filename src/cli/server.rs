@@ -1,0 +1,113 @@
+//! What both servers do once the database is there: serve, until a signal says to finish.
+
+use std::{io::ErrorKind, time::Duration};
+
+use axum::serve::ListenerExt;
+use tokio::{
+    net::TcpListener,
+    task::JoinHandle,
+    time::{Instant, timeout, timeout_at},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{Failure, shutdown::Signals};
+use crate::{
+    egress::{Egress, Policy},
+    settings::Serving,
+    store::Store,
+};
+
+/// How long closing the connections to the database may take.
+const CLOSING: Duration = Duration::from_secs(2);
+
+/// What a server serves.
+pub(super) struct Service {
+    /// The database.
+    pub(super) store: Store,
+    /// Where webhooks may be.
+    pub(super) egress: Policy,
+    /// Whether every tenant has the tools that are built in for trying things out.
+    pub(super) with_dev_tools: bool,
+}
+
+/// Serves until a signal. Then takes no new connections, and lets what runs finish within the grace time.
+pub(super) async fn run(
+    listener: TcpListener,
+    service: Service,
+    serving: &Serving,
+    signals: &mut Signals,
+) -> Result<(), Failure> {
+    let egress = Egress::new(service.egress).map_err(Failure::because("cannot make the client for webhooks"))?;
+    let state = Running::new(service.store.clone(), egress, service.with_dev_tools, serving.cached_tenants);
+    let stop = CancellationToken::new();
+    // Answers are small, and a peer that waits for the rest of one should not wait for a timer.
+    let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
+    let server = axum::serve(listener, state.router()).with_graceful_shutdown(stop.clone().cancelled_owned());
+    let mut server = TaskTracker::new().spawn(server.into_future());
+
+    let signal = tokio::select! {
+        ended = &mut server => return Err(Failure::Failed(format!("the server ended by itself: {ended:?}"))),
+        signal = signals.next() => signal,
+    };
+    tracing::info!(signal, grace_ms = serving.grace.as_millis(), "stopping; running calls may finish");
+    stop.cancel();
+    let deadline = Instant::now() + serving.grace;
+    let finished = signals.unless_again(finish(&mut server, &state, deadline)).await?;
+    // Not awaited for long: what is still running holds connections, and has had its time.
+    let _ = timeout(CLOSING, service.store.close()).await;
+    if finished {
+        tracing::info!("stopped");
+        return Ok(());
+    }
+    Err(Failure::Failed(format!("calls that ran longer than {} ms were cut off", serving.grace.as_millis())))
+}
+
+/// Waits for the answers that are on their way, then for calls whose client has gone. Says whether every call finished: a
+/// connection that merely stays open is no reason to complain.
+async fn finish<T>(server: &mut JoinHandle<T>, state: &Running, deadline: Instant) -> bool {
+    if timeout_at(deadline, server).await.is_err() {
+        tracing::warn!("some connections are still open");
+    }
+    timeout_at(deadline, state.drain()).await.is_ok()
+}
+
+/// Takes the port.
+pub(super) async fn bind(listen: &str) -> Result<TcpListener, Failure> {
+    TcpListener::bind(listen).await.map_err(|error| {
+        let help = match error.kind() {
+            ErrorKind::AddrInUse => {
+                ": another process has the port, perhaps another toolhook. Stop that, or choose another with --listen \
+                 (port 0 takes a free one)"
+            }
+            ErrorKind::PermissionDenied => ": ports below 1024 need a privilege; choose another with --listen",
+            ErrorKind::AddrNotAvailable => ": this machine has no such address; choose another with --listen",
+            _ => return Failure::Failed(format!("cannot listen on {listen}: {error}")),
+        };
+        Failure::Failed(format!("cannot listen on {listen}{help}"))
+    })
+}
+
+/// Stands in for the edge.
+struct Running {
+    store: Store,
+}
+
+impl Running {
+    fn new(store: Store, _: Egress, _: bool, _: u64) -> Self {
+        Self { store }
+    }
+    fn router(&self) -> axum::Router {
+        let store = self.store.clone();
+        axum::Router::new().route(
+            "/readyz",
+            axum::routing::get(move || async move {
+                if store.ping().await.is_ok() {
+                    axum::http::StatusCode::OK
+                } else {
+                    axum::http::StatusCode::SERVICE_UNAVAILABLE
+                }
+            }),
+        )
+    }
+    async fn drain(&self) {}
+}

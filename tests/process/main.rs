@@ -1,0 +1,11 @@
+//! The binary as its users meet it: real processes, their exit codes, what they print, and what they leave behind.
+
+#![expect(clippy::unwrap_used, reason = "a test's preparations may fail loudly too")]
+
+mod commands;
+mod crash;
+mod dev;
+mod http;
+mod process;
+mod serve;
+mod stopping;
