@@ -145,7 +145,7 @@ async fn patch(
 ) -> Result<Response, Problem> {
     for _ in 0..3 {
         let row = present(&state, &name).await?;
-        let now = json!({"display_name": row.display_name, "limits": row.limits}).to_string();
+        let now = json!({"display_name": row.display_name, "limits": row.limits.0}).to_string();
         let malformed = |detail| Problem::new(Code::MalformedBody, detail);
         let mut fields = Fields::parse(now.as_bytes()).map_err(malformed)?;
         fields.merge(&changes, &[]).map_err(malformed)?;
