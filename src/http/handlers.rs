@@ -166,7 +166,7 @@ async fn put(
     if !fields.get("name").is_none_or(same) {
         return Err(fault("a handler's name is fixed; the body may leave it out"));
     }
-    for _ in 0..3 {
+    for _ in 0..etag::TRIES {
         let Some(row) = handlers::get(&state.store, tenant, &name).await? else {
             etag::check_match(&headers, None)?;
             match make(&state, tenant, &name, &checked(&state, &fields, None)?).await {
@@ -196,7 +196,7 @@ async fn patch(
     JsonObject(changes): JsonObject,
 ) -> Result<Response, Problem> {
     let malformed = |detail: String| Problem::new(Code::MalformedBody, detail);
-    for _ in 0..3 {
+    for _ in 0..etag::TRIES {
         let row = present(&state, access.tenant.id, &name).await?;
         etag::check_match(&headers, Some(&tag(&HandlerView::of(&row, SecretShown::Masked))?))?;
         let now = render(&HandlerContent::of(&row.handler, SecretShown::Masked))?;

@@ -99,7 +99,7 @@ async fn put(
 ) -> Result<Response, Problem> {
     let fault = || Problem::invalid(Faults::one(Pointer::root().key("name"), ToolName::EXPECTED));
     let name = ToolName::parse(&name).ok_or_else(fault)?;
-    for _ in 0..3 {
+    for _ in 0..etag::TRIES {
         let row = tools::get(&state.store, access.tenant.id, &name).await?;
         let tool = checked(&state, fields.clone(), Some(&name), row.as_ref())?;
         let result = if let Some(row) = &row {
@@ -130,7 +130,7 @@ async fn patch(
     JsonObject(changes): JsonObject,
 ) -> Result<Response, Problem> {
     let malformed = |detail: String| Problem::new(Code::MalformedBody, detail);
-    for _ in 0..3 {
+    for _ in 0..etag::TRIES {
         let row = present(&state, access.tenant.id, &name).await?;
         let now = render(&ToolContent::of(&row.tool, SecretShown::Masked))?;
         let mut fields = Fields::parse(&now).map_err(malformed)?;
