@@ -189,9 +189,10 @@ async fn make(state: &AppState, access: &Access, tool: &Tool) -> Result<Response
     Ok(response)
 }
 
-/// A handler that is newly written inside a tool has a secret that nobody has seen yet.
+/// A webhook that is newly written inside a tool has a secret that nobody has seen yet.
 fn shown(row: &ToolRow, tool: &Tool) -> SecretShown {
-    let new = row.owned_secrets.is_none() && matches!(tool.handler, HandlerRef::Owned(_));
+    let signed = row.owned_secrets.as_ref().is_some_and(|secrets| secrets.signing_secret.is_some());
+    let new = !signed && matches!(tool.handler, HandlerRef::Owned(_));
     if new { SecretShown::Once } else { SecretShown::Masked }
 }
 
