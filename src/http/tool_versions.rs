@@ -4,10 +4,11 @@ use super::auth::{Editor, Viewer};
 use super::extract::{PathPart, Query};
 use super::handler_view::SecretShown;
 use super::page::{ListView, PageParameters, page_request};
-use super::problem::Problem;
+use super::problem::{Code, Problem};
 use super::respond::{rfc3339, tagged};
 use super::tool_view::{ToolContent, ToolView};
 use super::{AppState, tools};
+use crate::domain::HandlerRef;
 use crate::store::tool_versions::{self, VersionRow};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -94,5 +95,12 @@ async fn restore(
 ) -> Result<Response, Problem> {
     let old = present(&state, access.tenant.id, &name, &version).await?;
     let now = tools::present(&state, access.tenant.id, &name).await?;
-    tools::replace(&state, &access, &now, &headers, &old.tool, SecretShown::Masked).await
+    let restored = tools::replace(&state, &access, &now, &headers, &old.tool, SecretShown::Masked).await;
+    restored.map_err(|problem| match (problem.code(), &old.tool.handler) {
+        // There is no body that could be at fault.
+        (Code::InvalidBody, HandlerRef::Named(handler)) => {
+            Problem::new(Code::HandlerGone, format!("this version runs by the handler {handler}, which is gone"))
+        }
+        _ => problem,
+    })
 }
