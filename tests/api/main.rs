@@ -9,6 +9,8 @@
     reason = "clippy's leave for tests does not reach their helper functions"
 )]
 
+mod handlers;
 mod keys;
 mod support;
 mod tenants;
+mod tools;
