@@ -1,7 +1,7 @@
 //! `/v1/handlers`: what runs tools, made by itself and shared by several.
 
 use super::auth::Editor;
-use super::extract::{JsonObject, PathPart, Query};
+use super::extract::{JsonObject, NoQuery, PathPart, Query};
 use super::handler_view::{HandlerBody, HandlerContent, SecretShown, check_target, give_signing_secret};
 use super::page::{ListView, PageParameters, page_request};
 use super::problem::{Code, Problem};
@@ -101,6 +101,7 @@ async fn list(Editor(access): Editor, State(state): State<AppState>, mut query: 
 async fn create(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     JsonObject(fields): JsonObject,
 ) -> Result<Response, Problem> {
     let name = read_name(&fields);
@@ -140,6 +141,7 @@ async fn make(
 async fn get(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
 ) -> Result<Response, Problem> {
     let row = present(&state, access.tenant.id, &name).await?;
@@ -153,6 +155,7 @@ async fn get(
 async fn put(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
     JsonObject(fields): JsonObject,
@@ -191,6 +194,7 @@ async fn put(
 async fn patch(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
     JsonObject(changes): JsonObject,
@@ -242,6 +246,7 @@ fn answer(row: &HandlerRow, secret: SecretShown) -> Result<Response, Problem> {
 async fn delete(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
@@ -259,6 +264,7 @@ async fn delete(
 async fn rotate_secret(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
 ) -> Result<Response, Problem> {
     let row = present(&state, access.tenant.id, &name).await?;

@@ -2,7 +2,7 @@
 
 use super::AppState;
 use super::auth::Admin;
-use super::extract::{JsonObject, PathPart, Query};
+use super::extract::{JsonObject, NoQuery, PathPart, Query};
 use super::page::{ListView, PageParameters, page_request};
 use super::problem::Problem;
 use super::respond::{created, read_time, rfc3339, tagged};
@@ -105,6 +105,7 @@ async fn list(Admin(access): Admin, State(state): State<AppState>, mut query: Qu
 async fn create(
     Admin(access): Admin,
     State(state): State<AppState>,
+    _: NoQuery,
     JsonObject(fields): JsonObject,
 ) -> Result<Response, Problem> {
     let (role, name, expires_at) = read(&fields, OffsetDateTime::now_utc())?;
@@ -120,6 +121,7 @@ async fn create(
 async fn delete(
     Admin(access): Admin,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(id): PathPart<String>,
 ) -> Result<StatusCode, Problem> {
     let gone = !id.contains('\0') && keys::delete(&state.store, access.tenant.id, &id).await?;

@@ -1,7 +1,7 @@
 //! `/v1/tenants`: the operator's view of tenants and their limits.
 
 use super::auth::Operator;
-use super::extract::{JsonObject, PathPart, Query};
+use super::extract::{JsonObject, NoQuery, PathPart, Query};
 use super::page::{ListView, PageParameters, page_request};
 use super::problem::{Code, Problem};
 use super::respond::{created, rfc3339, tagged};
@@ -96,6 +96,7 @@ async fn list(_: Operator, State(state): State<AppState>, mut query: Query) -> R
 async fn get(
     _: Operator,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
 ) -> Result<Response, Problem> {
     tagged(StatusCode::OK, &TenantView::of(present(&state, &name).await?))
@@ -108,6 +109,7 @@ async fn get(
 async fn put(
     _: Operator,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
     JsonObject(fields): JsonObject,
@@ -139,6 +141,7 @@ async fn put(
 async fn patch(
     _: Operator,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
     JsonObject(changes): JsonObject,
@@ -178,6 +181,7 @@ async fn replace(
 async fn delete(
     _: Operator,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {

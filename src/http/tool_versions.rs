@@ -1,7 +1,7 @@
 //! `/v1/tools/{name}/versions`: every version that a tool has had.
 
 use super::auth::{Editor, Viewer};
-use super::extract::{PathPart, Query};
+use super::extract::{NoQuery, PathPart, Query};
 use super::handler_view::SecretShown;
 use super::page::{ListView, PageParameters, page_request};
 use super::problem::{Code, Problem};
@@ -78,6 +78,7 @@ async fn list(
 async fn get(
     Viewer(access): Viewer,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart((name, version)): PathPart<(String, String)>,
 ) -> Result<Response, Problem> {
     tagged(StatusCode::OK, &VersionView::of(&present(&state, access.tenant.id, &name, &version).await?))
@@ -90,6 +91,7 @@ async fn get(
 async fn restore(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart((name, version)): PathPart<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {

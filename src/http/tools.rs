@@ -1,7 +1,7 @@
 //! `/v1/tools`: a tenant's tools.
 
 use super::auth::{Editor, Viewer};
-use super::extract::{JsonObject, PathPart, Query};
+use super::extract::{JsonObject, NoQuery, PathPart, Query};
 use super::handler_view::{SecretShown, check_target, give_signing_secret};
 use super::page::{ListView, PageParameters, page_request};
 use super::problem::{Code, Problem};
@@ -68,6 +68,7 @@ async fn list(Viewer(access): Viewer, State(state): State<AppState>, mut query: 
 async fn create(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     JsonObject(fields): JsonObject,
 ) -> Result<Response, Problem> {
     let tool = checked(&state, fields, None, None)?;
@@ -80,6 +81,7 @@ async fn create(
 async fn get(
     Viewer(access): Viewer,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
 ) -> Result<Response, Problem> {
     let row = present(&state, access.tenant.id, &name).await?;
@@ -93,6 +95,7 @@ async fn get(
 async fn put(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
     JsonObject(fields): JsonObject,
@@ -125,6 +128,7 @@ async fn put(
 async fn patch(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
     JsonObject(changes): JsonObject,
@@ -151,6 +155,7 @@ async fn patch(
 async fn delete(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
