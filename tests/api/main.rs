@@ -11,6 +11,10 @@
 
 mod handlers;
 mod keys;
+mod lists;
+mod problems;
 mod support;
+mod tenancy;
 mod tenants;
 mod tools;
+mod versions;
