@@ -85,7 +85,7 @@ fn checked(state: &AppState, fields: &Fields, stored: Option<&HandlerRow>) -> Re
 }
 
 /// Lists the handlers that have a name, by name.
-#[utoipa::path(get, path = "/v1/handlers", tag = "handlers", params(PageParameters),
+#[utoipa::path(get, path = "/v1/handlers", operation_id = "list_handlers", tag = "handlers", params(PageParameters),
     responses((status = 200, body = ListView<HandlerView>)))]
 async fn list(Editor(access): Editor, State(state): State<AppState>, mut query: Query) -> Result<Response, Problem> {
     let page = page_request(&mut query, |key| Some(key.to_owned()));
@@ -96,7 +96,7 @@ async fn list(Editor(access): Editor, State(state): State<AppState>, mut query: 
 }
 
 /// Makes a handler. The answer shows a webhook's signing secret, once.
-#[utoipa::path(post, path = "/v1/handlers", tag = "handlers", request_body = HandlerBody,
+#[utoipa::path(post, path = "/v1/handlers", operation_id = "create_handler", tag = "handlers", request_body = HandlerBody,
     responses((status = 201, body = HandlerView), (status = 409, description = "The name is taken")))]
 async fn create(
     Editor(access): Editor,
@@ -136,7 +136,7 @@ async fn make(
 }
 
 /// Answers a handler, secrets masked.
-#[utoipa::path(get, path = "/v1/handlers/{name}", tag = "handlers", params(("name" = String, Path, example = "weather-backend")),
+#[utoipa::path(get, path = "/v1/handlers/{name}", operation_id = "get_handler", tag = "handlers", params(("name" = String, Path, example = "weather-backend")),
     responses((status = 200, body = HandlerView)))]
 async fn get(
     Editor(access): Editor,
@@ -149,7 +149,7 @@ async fn get(
 }
 
 /// Makes a handler, or replaces one. Headers and signing secrets given as `"***"` keep what is stored.
-#[utoipa::path(put, path = "/v1/handlers/{name}", tag = "handlers", request_body = HandlerBody,
+#[utoipa::path(put, path = "/v1/handlers/{name}", operation_id = "put_handler", tag = "handlers", request_body = HandlerBody,
     params(("name" = String, Path, example = "weather-backend"), ("If-Match" = Option<String>, Header, description = "The state that is to be replaced")),
     responses((status = 200, description = "It was replaced; the answer shows the signing secret of one that did not sign before", body = HandlerView), (status = 201, description = "It was made; the answer shows the signing secret, once", body = HandlerView)))]
 async fn put(
@@ -187,7 +187,7 @@ async fn put(
 }
 
 /// Changes a handler by a JSON merge patch (RFC 7396).
-#[utoipa::path(patch, path = "/v1/handlers/{name}", tag = "handlers",
+#[utoipa::path(patch, path = "/v1/handlers/{name}", operation_id = "patch_handler", tag = "handlers",
     request_body(content((HandlerBody = "application/merge-patch+json"), (HandlerBody = "application/json"))),
     params(("name" = String, Path, example = "weather-backend"), ("If-Match" = Option<String>, Header, description = "The state that is to be changed")),
     responses((status = 200, body = HandlerView)))]
@@ -240,7 +240,7 @@ fn answer(row: &HandlerRow, secret: SecretShown) -> Result<Response, Problem> {
 }
 
 /// Removes a handler that no tool uses.
-#[utoipa::path(delete, path = "/v1/handlers/{name}", tag = "handlers",
+#[utoipa::path(delete, path = "/v1/handlers/{name}", operation_id = "delete_handler", tag = "handlers",
     params(("name" = String, Path, example = "weather-backend"), ("If-Match" = Option<String>, Header, description = "The state that is to be removed")),
     responses((status = 204, description = "It is gone"), (status = 409, description = "Tools use it")))]
 async fn delete(
@@ -258,7 +258,7 @@ async fn delete(
 }
 
 /// Makes a new signing secret and shows it, once. The old one signs too for 24 hours.
-#[utoipa::path(post, path = "/v1/handlers/{name}/rotate-secret", tag = "handlers",
+#[utoipa::path(post, path = "/v1/handlers/{name}/rotate-secret", operation_id = "rotate_handler_secret", tag = "handlers",
     params(("name" = String, Path, example = "weather-backend")),
     responses((status = 200, body = HandlerView), (status = 409, description = "It was changed at the same time, or is no webhook")))]
 async fn rotate_secret(

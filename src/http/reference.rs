@@ -48,7 +48,7 @@ static DOCUMENT: LazyLock<(String, String)> = LazyLock::new(|| {
 });
 
 /// Answers this document.
-#[utoipa::path(get, path = "/v1/openapi.json", tag = "reference", security(()), responses((status = 200, description = "OpenAPI 3.1", body = Object)))]
+#[utoipa::path(get, path = "/v1/openapi.json", operation_id = "get_reference", tag = "reference", security(()), responses((status = 200, description = "OpenAPI 3.1", body = Object)))]
 async fn openapi() -> Result<Response, Problem> {
     let (text, tag) = &*DOCUMENT;
     Ok(json(StatusCode::OK, text.as_str(), Some(tag)))

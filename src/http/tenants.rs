@@ -81,7 +81,7 @@ async fn present(state: &AppState, name: &str) -> Result<TenantRow, Problem> {
 }
 
 /// Lists tenants, by name.
-#[utoipa::path(get, path = "/v1/tenants", tag = "tenants", params(PageParameters),
+#[utoipa::path(get, path = "/v1/tenants", operation_id = "list_tenants", tag = "tenants", params(PageParameters),
     responses((status = 200, body = ListView<TenantView>)))]
 async fn list(_: Operator, State(state): State<AppState>, mut query: Query) -> Result<Response, Problem> {
     let page = page_request(&mut query, |key| Some(key.to_owned()));
@@ -91,7 +91,7 @@ async fn list(_: Operator, State(state): State<AppState>, mut query: Query) -> R
 }
 
 /// Answers a tenant.
-#[utoipa::path(get, path = "/v1/tenants/{tenant}", tag = "tenants", params(("tenant" = String, Path, example = "acme")),
+#[utoipa::path(get, path = "/v1/tenants/{tenant}", operation_id = "get_tenant", tag = "tenants", params(("tenant" = String, Path, example = "acme")),
     responses((status = 200, body = TenantView)))]
 async fn get(
     _: Operator,
@@ -103,7 +103,7 @@ async fn get(
 }
 
 /// Makes a tenant, or replaces what one has.
-#[utoipa::path(put, path = "/v1/tenants/{tenant}", tag = "tenants", request_body = TenantBody,
+#[utoipa::path(put, path = "/v1/tenants/{tenant}", operation_id = "put_tenant", tag = "tenants", request_body = TenantBody,
     params(("tenant" = String, Path, example = "acme"), ("If-Match" = Option<String>, Header, description = "The state that is to be replaced")),
     responses((status = 200, description = "It was replaced", body = TenantView), (status = 201, description = "It was made", body = TenantView)))]
 async fn put(
@@ -134,7 +134,7 @@ async fn put(
 }
 
 /// Changes a tenant by a JSON merge patch (RFC 7396).
-#[utoipa::path(patch, path = "/v1/tenants/{tenant}", tag = "tenants",
+#[utoipa::path(patch, path = "/v1/tenants/{tenant}", operation_id = "patch_tenant", tag = "tenants",
     request_body(content((TenantBody = "application/merge-patch+json"), (TenantBody = "application/json"))),
     params(("tenant" = String, Path, example = "acme"), ("If-Match" = Option<String>, Header, description = "The state that is to be changed")),
     responses((status = 200, body = TenantView)))]
@@ -175,7 +175,7 @@ async fn replace(
 }
 
 /// Removes a tenant with all that it owns: keys, handlers, tools, the call log.
-#[utoipa::path(delete, path = "/v1/tenants/{tenant}", tag = "tenants",
+#[utoipa::path(delete, path = "/v1/tenants/{tenant}", operation_id = "delete_tenant", tag = "tenants",
     params(("tenant" = String, Path, example = "acme"), ("If-Match" = Option<String>, Header, description = "The state that is to be removed")),
     responses((status = 204, description = "It is gone")))]
 async fn delete(

@@ -55,7 +55,7 @@ async fn present(state: &AppState, tenant: uuid::Uuid, name: &str, version: &str
 }
 
 /// Lists a tool's versions, the newest first.
-#[utoipa::path(get, path = "/v1/tools/{name}/versions", tag = "tools",
+#[utoipa::path(get, path = "/v1/tools/{name}/versions", operation_id = "list_tool_versions", tag = "tools",
     params(("name" = String, Path, example = "get_weather"), PageParameters),
     responses((status = 200, body = ListView<VersionView>)))]
 async fn list(
@@ -72,7 +72,7 @@ async fn list(
 }
 
 /// Answers one version of a tool.
-#[utoipa::path(get, path = "/v1/tools/{name}/versions/{n}", tag = "tools",
+#[utoipa::path(get, path = "/v1/tools/{name}/versions/{n}", operation_id = "get_tool_version", tag = "tools",
     params(("name" = String, Path, example = "get_weather"), ("n" = i32, Path, minimum = 1, example = 1)),
     responses((status = 200, body = VersionView)))]
 async fn get(
@@ -85,7 +85,7 @@ async fn get(
 }
 
 /// Makes a new version with the content of an old one. If the tool says just that already, nothing changes.
-#[utoipa::path(post, path = "/v1/tools/{name}/versions/{n}/restore", tag = "tools",
+#[utoipa::path(post, path = "/v1/tools/{name}/versions/{n}/restore", operation_id = "restore_tool_version", tag = "tools",
     params(("name" = String, Path, example = "get_weather"), ("n" = i32, Path, minimum = 1, example = 1), ("If-Match" = Option<String>, Header, description = "The present state of the tool")),
     responses((status = 200, body = ToolView), (status = 409, description = "It was changed at the same time")))]
 async fn restore(

@@ -45,7 +45,7 @@ fn exchanges() -> Vec<Exchange> {
                 {"type": "text", "text": "I look."}, {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": input}]}),
             call_id: Some("toolu_1"),
             append: json!([{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1",
-                "content": [{"type": "text", "text": TEXT}]}]}]),
+                "content": TEXT}]}]),
             name_at: "/name",
         },
         Exchange {
@@ -77,7 +77,7 @@ fn exchanges() -> Vec<Exchange> {
             format: "mcp",
             reply: json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "get_weather", "arguments": input}}),
             call_id: Some("7"),
-            append: json!([{"content": [{"type": "text", "text": TEXT}], "isError": false}]),
+            append: json!([{"content": [{"type": "text", "text": TEXT}]}]),
             name_at: "/name",
         },
         Exchange {
@@ -226,8 +226,12 @@ async fn a_reply_that_cannot_be_read_is_422_with_its_place_and_runs_nothing() {
 async fn one_tool_is_run_whatever_it_says() {
     let service = TestService::start().await;
     let acme = service.tenant("acme").await;
-    let refusing = Receiver::start(|_| b"HTTP/1.1 422 No\r\ncontent-type: application/json\r\ncontent-length: 29\r\n\r\n{\"error\": \"no such city: Bern\"}".to_vec()).await;
-    assert_eq!("{\"error\": \"no such city: Bern\"}".len(), 31);
+    let refusing = Receiver::start(|_| {
+        let body = "{\"error\": \"no such city: Bern\"}";
+        let head = "HTTP/1.1 422 No\r\ncontent-type: application/json";
+        format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes()
+    })
+    .await;
     acme.editor
         .post("/v1/tools", &tool("t", &json!({"kind": "webhook", "url": refusing.url()}), &json!({})))
         .await
@@ -236,7 +240,7 @@ async fn one_tool_is_run_whatever_it_says() {
         acme.agent.post("/v1/tools/calculate/calls", &json!({"input": {"expression": "1.10 + 2"}})).await.with(200);
     assert_eq!(
         (&sum["status"], &sum["result"]["text"], &sum["replayed"], &sum["error"]),
-        (&json!("succeeded"), &json!("3.10"), &json!(false), &Value::Null)
+        (&json!("succeeded"), &json!("3.1"), &json!(false), &Value::Null)
     );
     let bad = acme.agent.post("/v1/tools/t/calls", &json!({"input": {"town": "x"}})).await.with(200);
     assert_eq!(
@@ -245,7 +249,8 @@ async fn one_tool_is_run_whatever_it_says() {
     );
     assert!(bad["error"]["message"].as_str().unwrap().contains("city"), "{bad}");
     assert_eq!(refusing.connections(), 0);
-    acme.agent.post("/v1/tools/t/calls", &json!({"input": "{\"city\": \"Bern\"}"})).await.with(200);
+    let said = acme.agent.post("/v1/tools/t/calls", &json!({"input": "{\"city\": \"Bern\"}"})).await.with(200);
+    assert_eq!((&said["status"], &said["error"]["message"]), (&json!("failed"), &json!("no such city: Bern")));
     assert_eq!(refusing.seen()[0].json()["data"]["input"], json!({"city": "Bern"}));
 }
 

@@ -168,3 +168,16 @@ async fn the_viewer_is_served_from_the_service_itself() {
         assert_eq!((answer.status, answer.body.is_empty()), (200, false), "{part}");
     }
 }
+
+#[tokio::test]
+async fn a_bodys_schema_requires_what_the_service_requires() {
+    let service = TestService::start().await;
+    let document = service.anonymous().get("/v1/openapi.json").await.with(200);
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    let bodies = schemas.iter().filter(|(name, schema)| name.ends_with("Body") && schema["type"] == "object");
+    let required: Value = bodies.map(|(name, schema)| (name.clone(), schema["required"].clone())).collect();
+    let expected = json!({"TenantBody": null, "KeyBody": ["role"], "HandlerBody": ["kind"], "CallBody": null, "ReplyBody": ["reply"],
+        "ToolBody": ["description", "input_schema", "handler"]});
+    assert_eq!(required, expected);
+    assert!(document["components"]["schemas"]["ToolBody"]["additionalProperties"] == json!(false));
+}
