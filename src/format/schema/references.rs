@@ -15,8 +15,8 @@ const MAX_OPEN: usize = 2;
 /// The most schemas that writing references out may make. A few definitions that refer to each other can stand for a
 /// tree of any size.
 const MAX_WRITTEN_OUT: usize = 2_000;
-/// The deepest chain of references that is written out.
-const MAX_CHAIN: usize = 16;
+/// The deepest place, in parts of its pointer, at which a reference is still written out.
+const MAX_DEPTH: usize = 16;
 
 /// Makes every reference lead to the root or to a member of the root's `$defs`, so that later passes may move what
 /// stands elsewhere. `definitions` becomes `$defs`.
@@ -212,8 +212,9 @@ impl Writer<'_> {
             let Some(members) = schema.as_object_mut() else { break };
             take(members, "$ref");
             let target = follow(self.root, &reference).cloned().unwrap_or(json!({}));
-            let opened = self.open.iter().filter(|open| **open == reference).count();
-            if opened >= MAX_OPEN || self.open.len() >= MAX_CHAIN || self.written > MAX_WRITTEN_OUT {
+            let deep = at.as_str().matches('/').count() > MAX_DEPTH;
+            let times = self.open.iter().filter(|open| **open == reference).count();
+            if times >= MAX_OPEN || deep || self.open.len() >= MAX_DEPTH || self.written > MAX_WRITTEN_OUT {
                 self.cut.push(at.clone());
                 merge_beside(members, stub(&target));
                 break;
