@@ -29,7 +29,7 @@ pub(super) fn lift(adapted: &mut Adapted) {
     for keyword in ["$defs", "definitions"] {
         let Some(Value::Object(all)) = root.get(keyword) else { continue };
         for (key, schema) in all {
-            let name = lifted.unused(key);
+            let name = lifted.unused(&plain(key));
             lifted.names.insert(Pointer::root().key(keyword).key(key).as_str().to_owned(), name.clone());
             definitions.push((name, schema.clone()));
         }
@@ -108,8 +108,7 @@ impl Lifted<'_> {
         }
         let telling = |part: &&str| part.parse::<usize>().is_err() && !UNTELLING.contains(part);
         let last = place.rsplit('/').find(telling).unwrap_or_default();
-        let plain: String = last.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')).collect();
-        let name = self.unused(if plain.is_empty() { "schema" } else { &plain });
+        let name = self.unused(&plain(last));
         self.names.insert(place.to_owned(), name.clone());
         let schema = self.root.pointer(place).cloned().unwrap_or(json!(true));
         self.waiting.push_back((name.clone(), schema));
@@ -131,6 +130,12 @@ impl Lifted<'_> {
         });
         found
     }
+}
+
+/// A name that a reference can hold without any escaping.
+fn plain(name: &str) -> String {
+    let plain: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')).collect();
+    if plain.is_empty() { "schema".to_owned() } else { plain }
 }
 
 /// The place in a translated schema that a pointer into the schema as written leads to.
@@ -262,5 +267,60 @@ fn merge_beside(members: &mut Object, target: Value) {
         if key != "$defs" {
             members.entry(key).or_insert(value);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::InputSchema;
+    use serde_json::value::to_raw_value;
+
+    fn lifted(schema: &Value) -> Value {
+        let stored = InputSchema::compile(&to_raw_value(schema).unwrap()).unwrap();
+        let mut adapted = Adapted::new(&stored);
+        super::super::dialect::modernise(&mut adapted);
+        lift(&mut adapted);
+        adapted.schema
+    }
+
+    #[test]
+    fn references_lead_to_definitions_alone() {
+        let schema = json!({"properties": {
+                "a": {"$ref": "#/properties/b/items"}, "b": {"type": "array", "items": {"type": "string"}},
+                "c": {"$ref": "#/$defs/List%5Bstr%5D"}, "d": {"$ref": "#here"}, "e": {"$ref": "#"}},
+            "$defs": {"List[str]": {"type": "array", "items": {"$ref": "#/definitions/x~1y"}}},
+            "definitions": {"x/y": {"$anchor": "here", "type": "integer"}}});
+        let lifted = lifted(&schema);
+        let target = |name: &str| {
+            let reference = lifted["properties"][name]["$ref"].as_str().unwrap();
+            (reference.to_owned(), follow(&lifted, reference).unwrap().clone())
+        };
+        assert_eq!(target("a"), ("#/$defs/b".to_owned(), json!({"type": "string"})));
+        assert_eq!(
+            target("c"),
+            ("#/$defs/Liststr".to_owned(), json!({"type": "array", "items": {"$ref": "#/$defs/xy"}}))
+        );
+        assert_eq!(target("d"), ("#/$defs/xy".to_owned(), json!({"type": "integer"})));
+        assert_eq!(target("e").0, "#");
+        assert!(lifted.get("definitions").is_none());
+    }
+
+    #[test]
+    fn a_schema_without_references_stays_as_it_is() {
+        let schema =
+            json!({"type": "object", "properties": {"$ref": {"type": "string"}, "definitions": {"type": "object"}}});
+        assert_eq!(lifted(&schema).to_string(), schema.to_string());
+    }
+
+    #[test]
+    fn references_are_written_out_beside_what_stands_there() {
+        let schema = json!({"properties": {"t": {"$ref": "#/$defs/T", "description": "Mine"}},
+            "$defs": {"T": {"type": "object", "description": "Its own", "properties": {"u": {"$ref": "#/$defs/U"}}}, "U": {"type": "integer"}}});
+        let mut adapted = Adapted { schema: lifted(&schema), changes: Vec::new() };
+        inline(&mut adapted);
+        let written = json!({"properties": {"t": {"description": "Mine", "type": "object", "properties": {"u": {"type": "integer"}}}}});
+        assert_eq!(adapted.schema, written);
+        assert!(adapted.changes.is_empty());
     }
 }
