@@ -164,3 +164,14 @@ fn definitions_that_refer_to_each_other_stay_small() {
         assert!(schemas(format, &tangled)[0].1.to_string().len() < 1_000_000, "{format:?}");
     }
 }
+
+#[test]
+fn a_long_text_that_many_refer_to_is_not_written_out_for_each() {
+    let many: serde_json::Map<String, Value> =
+        (0..900).map(|n| (format!("p{n}"), json!({"$ref": "#/$defs/d", "title": "x"}))).collect();
+    let long = [tool(json!({"name": "long", "strict": true, "input_schema": {"properties": many,
+        "$defs": {"d": {"type": "string", "description": "y".repeat(20_000)}}}}))];
+    for format in FormatName::ALL {
+        assert!(schemas(format, &long)[0].1.to_string().len() < 400_000, "{format:?}");
+    }
+}

@@ -5,7 +5,7 @@
 //! is kept from an input that the tool takes, save where a note says so.
 //!
 //! Each pass is a file: [`dialect`] (older drafts in the words of 2020-12), [`references`] (references that lead to
-//! `$defs` alone, or none at all), [`root`] (one object at the root), [`gemini`] (the keywords that Gemini knows),
+//! `$defs` alone, or none at all), [`root`] (one object at the root), [`mod@gemini`] (the keywords that Gemini knows),
 //! [`names`] (property names that a provider takes), [`strict_openai`] and [`strict_anthropic`] (what the strict modes take).
 //! [`way_back`] maps arguments back to the stored schema.
 

@@ -15,6 +15,8 @@ const MAX_OPEN: usize = 2;
 /// The most schemas that writing references out may make. A few definitions that refer to each other can stand for a
 /// tree of any size.
 const MAX_WRITTEN_OUT: usize = 2_000;
+/// The most bytes of definitions that are written out: one long text can be referred to from many places.
+const MAX_BYTES: usize = 256 * 1024;
 /// The deepest place, in parts of its pointer, at which a reference is still written out.
 const MAX_DEPTH: usize = 16;
 
@@ -22,8 +24,13 @@ const MAX_DEPTH: usize = 16;
 /// stands elsewhere. `definitions` becomes `$defs`.
 pub(super) fn lift(adapted: &mut Adapted) {
     let original = adapted.schema.clone();
-    let mut lifted =
-        Lifted { root: &original, names: BTreeMap::new(), taken: BTreeSet::new(), waiting: VecDeque::new() };
+    let mut lifted = Lifted {
+        root: &original,
+        anchors: anchors(&original),
+        names: BTreeMap::new(),
+        taken: BTreeSet::new(),
+        waiting: VecDeque::new(),
+    };
     let Some(root) = adapted.schema.as_object_mut() else { return };
     let mut definitions: Vec<(String, Value)> = Vec::new();
     for keyword in ["$defs", "definitions"] {
@@ -60,6 +67,8 @@ pub(super) fn lift(adapted: &mut Adapted) {
 
 struct Lifted<'a> {
     root: &'a Value,
+    /// The place of each anchor.
+    anchors: BTreeMap<String, String>,
     /// The name in `$defs` of each place that is referred to.
     names: BTreeMap<String, String>,
     taken: BTreeSet<String>,
@@ -121,15 +130,19 @@ impl Lifted<'_> {
         if fragment.is_empty() || fragment.starts_with('/') {
             return resolve(self.root, &fragment);
         }
-        let mut found = None;
-        let mut copy = self.root.clone();
-        visit(&mut copy, &Pointer::root(), &mut |schema, at| {
-            if found.is_none() && schema.get("$anchor").is_some_and(|anchor| *anchor == fragment) {
-                found = Some(at.as_str().to_owned());
-            }
-        });
-        found
+        self.anchors.get(&fragment).cloned()
     }
+}
+
+fn anchors(root: &Value) -> BTreeMap<String, String> {
+    let mut anchors = BTreeMap::new();
+    let mut copy = root.clone();
+    visit(&mut copy, &Pointer::root(), &mut |schema, at| {
+        if let Some(Value::String(anchor)) = schema.get("$anchor") {
+            anchors.entry(anchor.clone()).or_insert_with(|| at.as_str().to_owned());
+        }
+    });
+    anchors
 }
 
 /// A name that a reference can hold without any escaping.
@@ -186,7 +199,7 @@ pub(super) fn follow<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> 
 /// is only named by its type: a declaration is a finite text.
 pub(super) fn inline(adapted: &mut Adapted) {
     let root = adapted.schema.clone();
-    let mut writer = Writer { root: &root, open: Vec::new(), written: 0, cut: Vec::new() };
+    let mut writer = Writer { root: &root, open: Vec::new(), sizes: Sizes::default(), written: 0, cut: Vec::new() };
     if let Some(members) = adapted.schema.as_object_mut() {
         take(members, "$defs");
     }
@@ -204,8 +217,25 @@ struct Writer<'a> {
     root: &'a Value,
     /// The references that are being written out, outermost first.
     open: Vec<String>,
+    sizes: Sizes,
     written: usize,
     cut: Vec<Pointer>,
+}
+
+/// How many bytes of definitions were written out.
+#[derive(Default)]
+pub(super) struct Sizes {
+    known: BTreeMap<String, usize>,
+    spent: usize,
+}
+
+impl Sizes {
+    /// Whether what a reference leads to may be written out once more.
+    pub(super) fn allow(&mut self, reference: &str, target: &Value) -> bool {
+        let size = *self.known.entry(reference.to_owned()).or_insert_with(|| target.to_string().len());
+        self.spent = self.spent.saturating_add(size);
+        self.spent <= MAX_BYTES
+    }
 }
 
 impl Writer<'_> {
@@ -216,16 +246,16 @@ impl Writer<'_> {
             let reference = reference.clone();
             let Some(members) = schema.as_object_mut() else { break };
             take(members, "$ref");
-            let target = follow(self.root, &reference).cloned().unwrap_or(json!({}));
-            let deep = at.as_str().matches('/').count() > MAX_DEPTH;
+            let Some(target) = follow(self.root, &reference) else { continue };
+            let deep = at.as_str().matches('/').count() > MAX_DEPTH || self.open.len() >= MAX_DEPTH;
             let times = self.open.iter().filter(|open| **open == reference).count();
-            if times >= MAX_OPEN || deep || self.open.len() >= MAX_DEPTH || self.written > MAX_WRITTEN_OUT {
+            if times >= MAX_OPEN || deep || self.written > MAX_WRITTEN_OUT || !self.sizes.allow(&reference, target) {
                 self.cut.push(at.clone());
-                merge_beside(members, stub(&target));
+                merge_beside(members, stub(target));
                 break;
             }
             self.open.push(reference);
-            merge_beside(members, target);
+            merge_beside(members, target.clone());
         }
         self.write_out_children(schema, at);
         self.open.truncate(opened);
@@ -239,13 +269,7 @@ impl Writer<'_> {
 
 /// What is said of a schema that is not written out again.
 fn stub(target: &Value) -> Value {
-    let mut stub = Object::new();
-    for keyword in ["type", "description"] {
-        if let Some(value) = target.get(keyword) {
-            stub.insert(keyword.to_owned(), value.clone());
-        }
-    }
-    Value::Object(stub)
+    target.get("type").map_or_else(|| json!({}), |kind| json!({ "type": kind }))
 }
 
 /// Puts a definition where a reference to it stood, beside the reference's siblings, which keep their word.

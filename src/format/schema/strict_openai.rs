@@ -6,7 +6,7 @@
 //! What would change the shape itself (an open map, an object of any form, conditions) cannot be said at all.
 
 use super::merge::{ANNOTATIONS, joined};
-use super::references::follow;
+use super::references::{Sizes, follow};
 use super::strict::{FORMATS, SILENT, Unfit, is_object, is_recursive};
 use super::walk::{self, has_type, rename, take};
 use super::way_back::admits_null;
@@ -53,7 +53,8 @@ const LOST: [&str; 9] = [
 ];
 /// The schema, which [`super::openai`] made, in the strict subset; or why it cannot be said there.
 pub(in crate::format) fn fit(schema: &Value) -> Result<Adapted, Unfit> {
-    let mut fitting = Fitting { root: schema, recursive: is_recursive(schema), changes: Vec::new() };
+    let mut fitting =
+        Fitting { root: schema, recursive: is_recursive(schema), sizes: Sizes::default(), changes: Vec::new() };
     let mut fitted = schema.clone();
     let definitions = fitted.as_object_mut().and_then(|root| take(root, "$defs"));
     fitting.schema(&mut fitted, &Pointer::root())?;
@@ -72,6 +73,7 @@ pub(in crate::format) fn fit(schema: &Value) -> Result<Adapted, Unfit> {
 struct Fitting<'a> {
     root: &'a Value,
     recursive: bool,
+    sizes: Sizes,
     changes: Vec<Change>,
 }
 
@@ -112,7 +114,8 @@ impl Fitting<'_> {
             return Ok(());
         }
         if !self.recursive
-            && let Some(Value::Object(target)) = follow(self.root, reference)
+            && let Some(definition @ Value::Object(target)) = follow(self.root, reference)
+            && self.sizes.allow(reference, definition)
         {
             take(members, "$ref");
             let Some(whole) = joined(members, target) else { return Unfit::at(at, "a reference has rules beside it") };
@@ -131,7 +134,10 @@ impl Fitting<'_> {
             for part in parts {
                 let part = match part.get("$ref").and_then(Value::as_str) {
                     Some(reference) if !self.recursive && part.as_object().is_some_and(|part| part.len() == 1) => {
-                        follow(self.root, reference).cloned().unwrap_or_default()
+                        match follow(self.root, reference) {
+                            Some(definition) if self.sizes.allow(reference, definition) => definition.clone(),
+                            _ => part,
+                        }
                     }
                     _ => part,
                 };
