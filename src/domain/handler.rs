@@ -183,9 +183,14 @@ fn read_url(reader: &mut Reader<'_>) -> Option<String> {
 }
 
 fn read_headers(reader: &mut Reader<'_>, stored: Option<&HandlerSecrets>) -> BTreeMap<String, SecretString> {
-    let written: BTreeMap<String, String> =
-        reader.optional("headers", "an object of header names and text values").unwrap_or_default();
     let place = reader.place("headers");
+    let mut written: BTreeMap<String, String> = BTreeMap::new();
+    for (name, value) in reader.object("headers").iter().flat_map(Fields::iter) {
+        match serde_json::from_str(value.get()) {
+            Ok(text) => drop(written.insert(name.to_owned(), text)),
+            Err(_) => reader.faults().add(place.key(name), "a header's value is a text"),
+        }
+    }
     for (name, detail) in headers::check_headers(written.iter().map(|(name, value)| (name.as_str(), value.as_str()))) {
         let at = if name.is_empty() { place.clone() } else { place.key(&name) };
         reader.faults().add(at, detail);
@@ -268,7 +273,7 @@ mod tests {
     #[test]
     fn faults_are_told_together() {
         let text = r#"{"kind":"webhook","url":"ftp://a","timeout_ms":0,"headers":{"a":5},"retries":1}"#;
-        assert_eq!(check(text, None).unwrap_err(), ["/timeout_ms", "/headers", "/url", "/retries"]);
+        assert_eq!(check(text, None).unwrap_err(), ["/timeout_ms", "/headers/a", "/url", "/retries"]);
         assert_eq!(check(r#"{"kind":"pigeon"}"#, None).unwrap_err(), ["/kind"]);
         assert_eq!(check("{}", None).unwrap_err(), ["/kind"]);
     }

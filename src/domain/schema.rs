@@ -57,42 +57,35 @@ impl SchemaFault {
 
 impl InputSchema {
     /// Checks and compiles the schema of a tool's input: an object's, by its root.
-    pub fn compile(raw: &RawValue) -> Result<Self, SchemaFault> {
-        let value = read(raw)?;
-        let Value::Object(root) = &value else {
-            return Err(SchemaFault::at("", format!("expected a schema object, got {}", json::kind(&value))));
-        };
-        match root.get("type") {
-            None => {}
-            Some(Value::String(kind)) if kind == "object" => {}
-            Some(_) => {
-                return Err(SchemaFault::at("/type", "the root of an input schema has the type \"object\", or none"));
+    pub fn compile(raw: &RawValue) -> Result<Self, Vec<SchemaFault>> {
+        let value = read(raw).map_err(|fault| vec![fault])?;
+        let faults = match value.get("type") {
+            Some(kind) if *kind != "object" => {
+                vec![SchemaFault::at("/type", "the root of an input schema has the type \"object\", or none")]
             }
-        }
-        Self::build(raw, value)
+            _ => Vec::new(),
+        };
+        Self::build(raw, value, faults)
     }
 
     /// Checks and compiles the schema of a tool's structured output. Any root is allowed.
-    pub fn compile_output(raw: &RawValue) -> Result<Self, SchemaFault> {
-        let value = read(raw)?;
-        if !value.is_object() {
-            return Err(SchemaFault::at("", format!("expected a schema object, got {}", json::kind(&value))));
-        }
-        Self::build(raw, value)
+    pub fn compile_output(raw: &RawValue) -> Result<Self, Vec<SchemaFault>> {
+        let value = read(raw).map_err(|fault| vec![fault])?;
+        Self::build(raw, value, Vec::new())
     }
 
-    fn build(raw: &RawValue, value: Value) -> Result<Self, SchemaFault> {
-        check_draft(&value)?;
-        jsonschema::meta::validate(&value).map_err(|error| {
-            let told = Violation::from_error(&error);
-            SchemaFault::at(told.pointer, format!("is no valid JSON Schema here: {}", told.detail))
-        })?;
-        gate::check(&value)?;
+    fn build(raw: &RawValue, value: Value, mut faults: Vec<SchemaFault>) -> Result<Self, Vec<SchemaFault>> {
+        check_draft(&value).map_err(|fault| vec![fault])?;
+        faults.extend(broken_rules(&value));
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        gate::check(&value).map_err(|fault| vec![fault])?;
         let validator = jsonschema::options()
             .offline()
             .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES))
             .build(&value)
-            .map_err(|error| SchemaFault::at(error.instance_path().to_string(), unbuildable(&error)))?;
+            .map_err(|error| vec![SchemaFault::at(error.instance_path().to_string(), unbuildable(&error))])?;
         Ok(Self(Arc::new(Compiled { raw: raw.to_owned(), value, validator })))
     }
 
@@ -135,7 +128,23 @@ fn read(raw: &RawValue) -> Result<Value, SchemaFault> {
             format!("a schema has at most {MAX_BYTES} bytes, this one has {}", text.len()),
         ));
     }
-    json::parse(text.as_bytes(), MAX_DEPTH).map_err(|detail| SchemaFault::at("", detail))
+    match json::parse(text.as_bytes(), MAX_DEPTH) {
+        Ok(value) if value.is_object() => Ok(value),
+        Ok(other) => Err(SchemaFault::at("", format!("expected a schema object, got {}", json::kind(&other)))),
+        Err(detail) => Err(SchemaFault::at("", detail)),
+    }
+}
+
+/// Where a schema breaks the rules of its draft.
+fn broken_rules(schema: &Value) -> Vec<SchemaFault> {
+    let validator = match jsonschema::meta::validator_for(schema) {
+        Ok(validator) => validator,
+        Err(why) => return vec![SchemaFault::at("/$schema", Violation::from_error(&why).detail)],
+    };
+    let told = validator.iter_errors(schema).take(MAX_VIOLATIONS).map(|error| Violation::from_error(&error));
+    let fault =
+        |told: Violation| SchemaFault::at(told.pointer, format!("is no valid JSON Schema here: {}", told.detail));
+    told.map(fault).collect()
 }
 
 fn check_draft(schema: &Value) -> Result<(), SchemaFault> {
@@ -307,7 +316,7 @@ mod gate {
 mod tests {
     use super::*;
 
-    fn compile(text: &str) -> Result<InputSchema, SchemaFault> {
+    fn compile(text: &str) -> Result<InputSchema, Vec<SchemaFault>> {
         InputSchema::compile(&RawValue::from_string(text.to_owned()).unwrap())
     }
 
@@ -325,6 +334,13 @@ mod tests {
         for bad in ["true", "[]", "null", r#"{"type":"array"}"#, r#"{"type":["object","null"]}"#] {
             assert!(compile(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn every_broken_rule_is_told_with_its_place() {
+        let faults = compile(r#"{"type":"object","properties":{"":""},"required":null}"#).unwrap_err();
+        let places: Vec<_> = faults.iter().map(|fault| fault.pointer.as_str()).collect();
+        assert!(places.contains(&"/properties/") && places.contains(&"/required"), "{places:?}");
     }
 
     #[test]
