@@ -5,7 +5,7 @@ use super::auth::Viewer;
 use super::extract::{PathPart, Query};
 use super::page::{ListView, PageParameters, page_request};
 use super::problem::Problem;
-use super::respond::{rfc3339, tagged};
+use super::respond::{read_time, rfc3339, tagged};
 use crate::domain::{CallStatus, Role};
 use crate::store::calls::{self, CallRow, Filter};
 use axum::extract::State;
@@ -13,8 +13,6 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
@@ -130,13 +128,12 @@ struct Filters {
     responses((status = 200, body = ListView<LoggedCallView>)))]
 async fn list(Viewer(access): Viewer, State(state): State<AppState>, mut query: Query) -> Result<Response, Problem> {
     let page = page_request(&mut query, |key| Uuid::parse_str(key).ok());
-    let time = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();
     let filter = Filter {
         tool: query.read("tool", "a text without NUL", |text| (!text.contains('\0')).then(|| text.to_owned())),
         status: query
             .read("status", "a call's status", |text| CallStatus::parse(text).map(|known| known.as_str().to_owned())),
-        since: query.read("since", "a time in RFC 3339", time),
-        until: query.read("until", "a time in RFC 3339", time),
+        since: query.read("since", "a time in RFC 3339", read_time),
+        until: query.read("until", "a time in RFC 3339", read_time),
     };
     query.finish()?;
     let rows = calls::list(&state.store, access.tenant.id, &filter, &page).await?;

@@ -77,8 +77,9 @@ async fn run_tool(
     Ok(json(StatusCode::OK, render(&CallView::of(call))?, None))
 }
 
-/// What one call answers, for the reference.
-#[derive(utoipa::ToSchema)]
+/// What one call answers, for the reference. (`Serialize` is what knows that the shapes stand without a name.)
+#[derive(serde::Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
 #[expect(dead_code, reason = "documents that there are two shapes")]
 enum CallOrDryRun {
     /// The call.

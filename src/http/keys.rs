@@ -5,7 +5,7 @@ use super::auth::Admin;
 use super::extract::{JsonObject, PathPart, Query};
 use super::page::{ListView, PageParameters, page_request};
 use super::problem::Problem;
-use super::respond::{created, rfc3339, tagged};
+use super::respond::{created, read_time, rfc3339, tagged};
 use crate::domain::{Faults, Fields, Pointer, Reader, Role};
 use crate::store::keys::{self, KeyRow};
 use axum::extract::State;
@@ -13,7 +13,6 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -141,7 +140,7 @@ fn read(fields: &Fields, now: OffsetDateTime) -> Result<KeyDraft, Faults> {
     }
     let name = reader.text("name", 200, false);
     let written: Option<String> = reader.optional("expires_at", "a time in RFC 3339");
-    let expires_at = written.as_deref().and_then(|text| OffsetDateTime::parse(text, &Rfc3339).ok());
+    let expires_at = written.as_deref().and_then(read_time);
     if written.is_some() && expires_at.is_none_or(|end| end <= now) {
         reader.fault("expires_at", "expected a time in RFC 3339, in the future");
     }
