@@ -5,7 +5,7 @@ use super::extract::{JsonObject, PathPart, Query};
 use super::handler_view::{HandlerBody, HandlerContent, SecretShown, check_target, give_signing_secret};
 use super::page::{ListView, PageParameters, page_request};
 use super::problem::{Code, Problem};
-use super::respond::{created, render, rfc3339, tag, tagged};
+use super::respond::{created, json, render, rfc3339, tag, tagged};
 use super::{AppState, etag};
 use crate::domain::{Faults, Fields, Handler, HandlerDraft, HandlerName, Pointer};
 use crate::egress::SigningSecret;
@@ -149,7 +149,7 @@ async fn get(
 /// Makes a handler, or replaces one. Headers and signing secrets given as `"***"` keep what is stored.
 #[utoipa::path(put, path = "/v1/handlers/{name}", tag = "handlers", request_body = HandlerBody,
     params(("name" = String, Path, example = "weather-backend"), ("If-Match" = Option<String>, Header, description = "The state that is to be replaced")),
-    responses((status = 200, description = "It was replaced", body = HandlerView), (status = 201, description = "It was made; the answer shows the signing secret, once", body = HandlerView)))]
+    responses((status = 200, description = "It was replaced; the answer shows the signing secret of one that did not sign before", body = HandlerView), (status = 201, description = "It was made; the answer shows the signing secret, once", body = HandlerView)))]
 async fn put(
     Editor(access): Editor,
     State(state): State<AppState>,
@@ -166,7 +166,7 @@ async fn put(
     if !fields.get("name").is_none_or(same) {
         return Err(fault("a handler's name is fixed; the body may leave it out"));
     }
-    for _ in 0..3 {
+    for _ in 0..etag::TRIES {
         let Some(row) = handlers::get(&state.store, tenant, &name).await? else {
             etag::check_match(&headers, None)?;
             match make(&state, tenant, &name, &checked(&state, &fields, None)?).await {
@@ -196,7 +196,7 @@ async fn patch(
     JsonObject(changes): JsonObject,
 ) -> Result<Response, Problem> {
     let malformed = |detail: String| Problem::new(Code::MalformedBody, detail);
-    for _ in 0..3 {
+    for _ in 0..etag::TRIES {
         let row = present(&state, access.tenant.id, &name).await?;
         etag::check_match(&headers, Some(&tag(&HandlerView::of(&row, SecretShown::Masked))?))?;
         let now = render(&HandlerContent::of(&row.handler, SecretShown::Masked))?;
@@ -224,7 +224,15 @@ async fn replace(
 ) -> Result<Response, Problem> {
     let changed = handlers::update(&state.store, tenant, row.id, row.version, handler).await?;
     state.registries.forget(tenant).await;
-    tagged(StatusCode::OK, &HandlerView::of(&changed, SecretShown::Masked))
+    // One that did not sign until now has a secret that nobody has seen yet.
+    let secret = if row.handler.secrets.signing_secret.is_none() { SecretShown::Once } else { SecretShown::Masked };
+    answer(&changed, secret)
+}
+
+/// A handler, under the tag that a GET answers.
+fn answer(row: &HandlerRow, secret: SecretShown) -> Result<Response, Problem> {
+    let tag = tag(&HandlerView::of(row, SecretShown::Masked))?;
+    Ok(json(StatusCode::OK, render(&HandlerView::of(row, secret))?, Some(&tag)))
 }
 
 /// Removes a handler that no tool uses.
@@ -263,7 +271,5 @@ async fn rotate_secret(
     handler.secrets.previous_signing_secret = Some((old, OffsetDateTime::now_utc() + ROTATION_GRACE));
     let changed = handlers::update(&state.store, access.tenant.id, row.id, row.version, &handler).await?;
     state.registries.forget(access.tenant.id).await;
-    let tag = tag(&HandlerView::of(&changed, SecretShown::Masked))?;
-    let body = render(&HandlerView::of(&changed, SecretShown::Once))?;
-    Ok(super::respond::json(StatusCode::OK, body, Some(&tag)))
+    answer(&changed, SecretShown::Once)
 }

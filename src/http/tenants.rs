@@ -115,7 +115,7 @@ async fn put(
     let fault = |detail: String| Problem::invalid(Faults::one(Pointer::root(), detail));
     let name = TenantName::parse(&name).map_err(fault)?;
     let draft = TenantDraft::read(&fields)?;
-    for _ in 0..3 {
+    for _ in 0..etag::TRIES {
         let Some(row) = tenants::get(&state.store, &name).await? else {
             etag::check_match(&headers, None)?;
             match tenants::insert(&state.store, &name, &draft).await {
@@ -143,9 +143,9 @@ async fn patch(
     headers: HeaderMap,
     JsonObject(changes): JsonObject,
 ) -> Result<Response, Problem> {
-    for _ in 0..3 {
+    for _ in 0..etag::TRIES {
         let row = present(&state, &name).await?;
-        let now = json!({"display_name": row.display_name, "limits": row.limits}).to_string();
+        let now = json!({"display_name": row.display_name, "limits": row.limits.0}).to_string();
         let malformed = |detail| Problem::new(Code::MalformedBody, detail);
         let mut fields = Fields::parse(now.as_bytes()).map_err(malformed)?;
         fields.merge(&changes, &[]).map_err(malformed)?;

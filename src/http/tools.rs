@@ -99,7 +99,7 @@ async fn put(
 ) -> Result<Response, Problem> {
     let fault = || Problem::invalid(Faults::one(Pointer::root().key("name"), ToolName::EXPECTED));
     let name = ToolName::parse(&name).ok_or_else(fault)?;
-    for _ in 0..3 {
+    for _ in 0..etag::TRIES {
         let row = tools::get(&state.store, access.tenant.id, &name).await?;
         let tool = checked(&state, fields.clone(), Some(&name), row.as_ref())?;
         let result = if let Some(row) = &row {
@@ -130,7 +130,7 @@ async fn patch(
     JsonObject(changes): JsonObject,
 ) -> Result<Response, Problem> {
     let malformed = |detail: String| Problem::new(Code::MalformedBody, detail);
-    for _ in 0..3 {
+    for _ in 0..etag::TRIES {
         let row = present(&state, access.tenant.id, &name).await?;
         let now = render(&ToolContent::of(&row.tool, SecretShown::Masked))?;
         let mut fields = Fields::parse(&now).map_err(malformed)?;
@@ -189,9 +189,10 @@ async fn make(state: &AppState, access: &Access, tool: &Tool) -> Result<Response
     Ok(response)
 }
 
-/// A handler that is newly written inside a tool has a secret that nobody has seen yet.
+/// A webhook that is newly written inside a tool has a secret that nobody has seen yet.
 fn shown(row: &ToolRow, tool: &Tool) -> SecretShown {
-    let new = row.owned_secrets.is_none() && matches!(tool.handler, HandlerRef::Owned(_));
+    let signed = row.owned_secrets.as_ref().is_some_and(|secrets| secrets.signing_secret.is_some());
+    let new = !signed && matches!(tool.handler, HandlerRef::Owned(_));
     if new { SecretShown::Once } else { SecretShown::Masked }
 }
 
