@@ -88,5 +88,4 @@ pub mod execution;
 pub mod format;
 pub mod http;
 pub mod registry;
-pub mod settings;
 pub mod store;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::Parser;
 use toolhook::cli::{self, Failure, shutdown::Signals};
+use toolhook::config::Problems;
 use toolhook::config::{Command, Toolhook};
-use toolhook::settings::Problems;
 
 /// The records that the servers log.
 const SERVER_LOG: &str = "info";

@@ -42,7 +42,7 @@ fn sources() -> Vec<Source> {
             if path.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|ending| ending == "rs") {
-                sources.push(read(&root, path));
+                sources.push(read(&root, &path));
             }
         }
     }
@@ -50,13 +50,14 @@ fn sources() -> Vec<Source> {
     sources
 }
 
-fn read(root: &Path, path: PathBuf) -> Source {
-    let text = fs::read_to_string(&path).unwrap();
+fn read(root: &Path, path: &Path) -> Source {
+    let text = fs::read_to_string(path).unwrap();
     let below = path.strip_prefix(root).unwrap();
-    let room = below.components().next().unwrap().as_os_str().to_string_lossy().trim_end_matches(".rs").to_owned();
+    let first = below.components().next().unwrap().as_os_str().to_string_lossy();
+    let name = first.trim_end_matches(".rs").to_owned();
     let code = text.lines().enumerate().map(|(number, line)| (number + 1, line.trim().to_owned()));
     let code = code.filter(|(_, line)| !line.starts_with("//")).collect();
-    Source { room, code, lines: text.lines().count(), path: below.to_owned() }
+    Source { room: name, code, lines: text.lines().count(), path: below.to_owned() }
 }
 
 fn floor(room: &str) -> Option<usize> {
@@ -79,7 +80,8 @@ fn imports_point_down() {
                 let room: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
                 let down = room == source.room || floor(&room).is_some_and(|other| other < own);
                 // The commands read the settings, which are on their floor because they read the environment.
-                if !down && !(source.room == "cli" && room == "config") {
+                let settings = source.room == "cli" && room == "config";
+                if !down && !settings {
                     faults.push(format!("{}:{number}: imports {room}", source.path.display()));
                 }
             }

@@ -4,10 +4,8 @@ use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
 use super::{Failure, failure::causes};
-use crate::{
-    settings::Database,
-    store::{MasterKey, Store, Vault},
-};
+use crate::config::settings::Database;
+use crate::store::{MasterKey, Store, Vault};
 
 /// Connects, or says what to check.
 pub(super) async fn connect(url: &SecretString, connections: u32, master_key: &MasterKey) -> Result<Store, Failure> {

@@ -4,10 +4,8 @@ use subtle::ConstantTimeEq;
 use time::OffsetDateTime;
 
 use super::{Failure, credentials::Credentials};
-use crate::{
-    domain::{KeyToken, Role, TenantName, tenant::TenantDraft},
-    store::{Conflict, Store, StoreError, keys, keys::StoredKey, tenants},
-};
+use crate::domain::{KeyToken, Role, TenantName, tenant::TenantDraft};
+use crate::store::{Conflict, Store, StoreError, keys, keys::StoredKey, tenants};
 
 /// The tenant's name.
 pub(super) const TENANT: &str = "demo";

@@ -10,22 +10,27 @@ use super::{
     credentials::{self, Credentials},
     database, demo,
     embedded::{self, Keeper},
-    postgres::{EmbeddedPostgres, Options, make_data_dir},
+    postgres::{EmbeddedPostgres, Options, Search, default_data_dir, make_data_dir},
     server::{self, Service},
     shutdown::Signals,
     welcome,
 };
-use crate::{egress::Policy, settings::Dev, store::Store};
+use crate::config::settings::Dev;
+use crate::egress::Policy;
+use crate::execution::Natives;
+use crate::store::Store;
 
 /// Runs until a signal, and stops what it started.
 pub async fn run(settings: Dev, signals: &mut Signals) -> Result<(), Failure> {
     let began = Instant::now();
     // Before anything else is touched: if the port is taken, most likely a first process is still running.
     let listener = server::bind(&settings.serving.listen).await?;
-    let Ready { store, server, welcome } = signals.stopping(prepare(&settings, &listener)).await?;
-    let keeper = server.map(|server| Keeper::new(server, postgres(&settings), store.clone()));
+    let postgres = postgres(&settings);
+    let Ready { store, server, welcome } = signals.stopping(prepare(&settings, &postgres, &listener)).await?;
+    let keeper = server.map(|server| Keeper::new(server, postgres, store.clone()));
 
-    let service = Service { store: store.clone(), egress: Policy::development(), with_dev_tools: true };
+    let natives = Natives::built_in().map_err(|faults| Failure::Failed(faults.summary()))?;
+    let service = Service { store, egress: Policy::development(), natives };
     if let Err(failure) = answer::print(&welcome) {
         tracing::warn!(%failure, "nobody reads the welcome"); // the credentials are in the file as well
     }
@@ -45,14 +50,14 @@ struct Ready {
     welcome: String,
 }
 
-async fn prepare(settings: &Dev, listener: &TcpListener) -> Result<Ready, Failure> {
-    let data_dir = &settings.data_dir;
+async fn prepare(settings: &Dev, postgres: &Options, listener: &TcpListener) -> Result<Ready, Failure> {
+    let data_dir = &postgres.data_dir;
     let address = listener.local_addr().map_err(Failure::because("cannot tell the port"))?;
     let (server, url) = if let Some(url) = &settings.database_url {
         make_data_dir(data_dir).map_err(|error| Failure::Failed(error.to_string()))?;
         (None, url.clone())
     } else {
-        let server = embedded::start(postgres(settings)).await?;
+        let server = embedded::start(postgres.clone()).await?;
         let url = SecretString::from(server.url("postgres"));
         (Some(server), url)
     };
@@ -73,9 +78,11 @@ async fn prepare(settings: &Dev, listener: &TcpListener) -> Result<Ready, Failur
 }
 
 fn postgres(settings: &Dev) -> Options {
+    let places = &settings.places;
+    let usual = || default_data_dir(places.data_home.as_deref(), places.home.as_deref());
     Options {
-        search: settings.search.clone(),
-        data_dir: settings.data_dir.clone(),
+        search: Search { bindir: places.postgres.clone(), path: places.path.clone() },
+        data_dir: settings.data_dir.clone().unwrap_or_else(usual),
         durable: true, // what somebody tries out may become what they keep
         template: None,
         log_statements: false,

@@ -2,7 +2,8 @@
 
 use std::{error::Error, fmt, process::ExitCode};
 
-use crate::{settings::Problems, store::StoreError};
+use crate::config::Problems;
+use crate::store::StoreError;
 
 /// Why a command failed, in words for the person at the terminal.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal};
 
-use crate::settings::Logging;
+use crate::config::settings::Logging;
 
 /// Starts logging. To be called once, before anything logs.
 pub fn start(settings: Logging) {

@@ -1,7 +1,7 @@
 //! `toolhook migrate`.
 
 use super::{Failure, answer, database};
-use crate::settings::Database;
+use crate::config::settings::Database;
 
 /// Brings the schema up to date and says what it did.
 pub async fn run(settings: Database) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 //! The commands: each composes the rooms below it into something an operator runs.
 //!
-//! A command gets checked [`settings`](crate::settings), never flags or the environment. It writes its result to standard
+//! A command gets checked [`settings`](crate::config::settings), never flags or the environment. It writes its result to standard
 //! output, and logs and complaints to standard error; how it ended is a [`Failure`], of which `main` makes an exit code.
 
 mod answer;

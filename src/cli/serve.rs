@@ -7,17 +7,16 @@ use super::{
     server::{self, Service},
     shutdown::Signals,
 };
-use crate::{
-    settings::Serve,
-    store::{MasterKey, Store},
-};
+use crate::config::settings::Serve;
+use crate::execution::Natives;
+use crate::store::{MasterKey, Store};
 
 /// Runs until a signal.
 pub async fn run(settings: Serve, signals: &mut Signals) -> Result<(), Failure> {
     let began = Instant::now();
     let listener = server::bind(&settings.serving.listen).await?;
     let store = signals.stopping(prepare(&settings, &settings.master_key)).await?;
-    let service = Service { store, egress: settings.egress, with_dev_tools: false };
+    let service = Service { store, egress: settings.egress, natives: Natives::default() };
     let address = listener.local_addr().map_err(Failure::because("cannot tell the port"))?;
     tracing::info!(%address, ms = began.elapsed().as_millis(), version = env!("CARGO_PKG_VERSION"), "ready");
     server::run(listener, service, &settings.serving, signals).await

@@ -11,11 +11,11 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Failure, shutdown::Signals};
-use crate::{
-    egress::{Egress, Policy},
-    settings::Serving,
-    store::Store,
-};
+use crate::config::settings::Serving;
+use crate::egress::{Egress, Policy};
+use crate::execution::Natives;
+use crate::http::{self, AppState, Settings};
+use crate::store::Store;
 
 /// How long closing the connections to the database may take.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -26,8 +26,8 @@ pub(super) struct Service {
     pub(super) store: Store,
     /// Where webhooks may be.
     pub(super) egress: Policy,
-    /// Whether every tenant has the tools that are built in for trying things out.
-    pub(super) with_dev_tools: bool,
+    /// The tools that every tenant has.
+    pub(super) natives: Natives,
 }
 
 /// Serves until a signal. Then takes no new connections, and lets what runs finish within the grace time.
@@ -38,11 +38,13 @@ pub(super) async fn run(
     signals: &mut Signals,
 ) -> Result<(), Failure> {
     let egress = Egress::new(service.egress).map_err(Failure::because("cannot make the client for webhooks"))?;
-    let state = Running::new(service.store.clone(), egress, service.with_dev_tools, serving.cached_tenants);
+    let settings = Settings { cached_tenants: serving.cached_tenants };
+    let state = AppState::new(service.store.clone(), egress, service.natives, settings);
     let stop = CancellationToken::new();
     // Answers are small, and a peer that waits for the rest of one should not wait for a timer.
     let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
-    let server = axum::serve(listener, state.router()).with_graceful_shutdown(stop.clone().cancelled_owned());
+    let server =
+        axum::serve(listener, http::router(state.clone())).with_graceful_shutdown(stop.clone().cancelled_owned());
     let mut server = TaskTracker::new().spawn(server.into_future());
 
     let signal = tokio::select! {
@@ -50,6 +52,7 @@ pub(super) async fn run(
         signal = signals.next() => signal,
     };
     tracing::info!(signal, grace_ms = serving.grace.as_millis(), "stopping; running calls may finish");
+    state.start_draining();
     stop.cancel();
     let deadline = Instant::now() + serving.grace;
     let finished = signals.unless_again(finish(&mut server, &state, deadline)).await?;
@@ -64,7 +67,7 @@ pub(super) async fn run(
 
 /// Waits for the answers that are on their way, then for calls whose client has gone. Says whether every call finished: a
 /// connection that merely stays open is no reason to complain.
-async fn finish<T>(server: &mut JoinHandle<T>, state: &Running, deadline: Instant) -> bool {
+async fn finish<T>(server: &mut JoinHandle<T>, state: &AppState, deadline: Instant) -> bool {
     if timeout_at(deadline, server).await.is_err() {
         tracing::warn!("some connections are still open");
     }
@@ -85,29 +88,4 @@ pub(super) async fn bind(listen: &str) -> Result<TcpListener, Failure> {
         };
         Failure::Failed(format!("cannot listen on {listen}{help}"))
     })
-}
-
-/// Stands in for the edge.
-struct Running {
-    store: Store,
-}
-
-impl Running {
-    fn new(store: Store, _: Egress, _: bool, _: u64) -> Self {
-        Self { store }
-    }
-    fn router(&self) -> axum::Router {
-        let store = self.store.clone();
-        axum::Router::new().route(
-            "/readyz",
-            axum::routing::get(move || async move {
-                if store.ping().await.is_ok() {
-                    axum::http::StatusCode::OK
-                } else {
-                    axum::http::StatusCode::SERVICE_UNAVAILABLE
-                }
-            }),
-        )
-    }
-    async fn drain(&self) {}
 }

@@ -1,40 +1,12 @@
 //! `toolhook tenants`.
 
-use clap::Subcommand;
 use serde_json::value::to_raw_value;
 use uuid::Uuid;
 
 use super::{Failure, answer, database, keys::moment};
-use crate::{
-    domain::{Fields, TenantName, tenant::TenantDraft},
-    settings::Database,
-    store::{Conflict, PageRequest, Store, StoreError, tenants},
-};
-
-/// What can be done with tenants.
-#[derive(Debug, Subcommand)]
-pub enum Action {
-    /// Make a tenant
-    Create {
-        /// Lower-case letters, digits, - and _, first a letter or digit, at most 63 characters
-        #[arg(value_parser = TenantName::parse)]
-        name: TenantName,
-        /// What people call it
-        #[arg(long, value_name = "TEXT")]
-        display_name: Option<String>,
-    },
-    /// List all tenants
-    List,
-    /// Remove a tenant with its keys, handlers, tools and calls
-    Delete {
-        /// Its name
-        #[arg(value_parser = TenantName::parse)]
-        name: TenantName,
-        /// Yes, remove everything that it owns
-        #[arg(long, required = true)]
-        yes: bool,
-    },
-}
+use crate::config::{settings::Database, tenants::Action};
+use crate::domain::{Fields, TenantName, tenant::TenantDraft};
+use crate::store::{Conflict, PageRequest, Store, StoreError, tenants};
 
 /// Does it.
 pub async fn run(settings: Database, action: Action) -> Result<(), Failure> {

@@ -17,7 +17,7 @@ pub fn read(arguments: &Value) -> Result<Object, String> {
             if levels(arguments) > MAX_DEPTH {
                 return Err(format!("the arguments are nested deeper than {MAX_DEPTH} levels; send a flatter object"));
             }
-            Ok(members.clone())
+            in_range(members.clone())
         }
         Value::String(text) if text.trim().is_empty() => Ok(Object::new()),
         Value::String(text) => from_text(text),
@@ -30,10 +30,26 @@ fn from_text(text: &str) -> Result<Object, String> {
         return Err(format!("the arguments have {} bytes, at most {MAX_BYTES} are taken; send less", text.len()));
     }
     match json::parse(text.as_bytes(), MAX_DEPTH) {
-        Ok(Value::Object(members)) => Ok(members),
+        Ok(Value::Object(members)) => in_range(members),
         Ok(other) => Err(not_an_object(&other)),
         Err(detail) => Err(format!("the arguments are not valid JSON: {detail}. Send one JSON object")),
     }
+}
+
+/// Refuses numbers that most readers of JSON turn into infinity: a handler would get another value than the model sent.
+fn in_range(members: Object) -> Result<Object, String> {
+    let mut open: Vec<&Value> = members.values().collect();
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Number(number) if !number.as_f64().is_some_and(f64::is_finite) => {
+                return Err("a number in the arguments is too large for the JSON numbers of most programs; send a smaller one, or a text if the tool takes one".to_owned());
+            }
+            Value::Array(elements) => open.extend(elements),
+            Value::Object(members) => open.extend(members.values()),
+            _ => {}
+        }
+    }
+    Ok(members)
 }
 
 fn not_an_object(value: &Value) -> String {

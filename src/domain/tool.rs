@@ -135,7 +135,7 @@ fn read_name(reader: &mut Reader<'_>, given: Option<&ToolName>) -> Option<ToolNa
     }
     let written: String = reader.required("name", "a string")?;
     let Some(name) = ToolName::parse(&written) else {
-        reader.fault("name", ToolName::EXPECTED);
+        reader.fault("name", format!("{:?} is no name that can be used: {}", cut(&written), ToolName::EXPECTED));
         return None;
     };
     if given.is_some_and(|given| *given != name) {
@@ -144,11 +144,16 @@ fn read_name(reader: &mut Reader<'_>, given: Option<&ToolName>) -> Option<ToolNa
     Some(name)
 }
 
+/// As much of a refused name as helps to find it.
+fn cut(name: &str) -> String {
+    name.chars().take(80).collect()
+}
+
 fn read_schema(
     reader: &mut Reader<'_>,
     name: &'static str,
     required: bool,
-    compile: fn(&RawValue) -> Result<InputSchema, SchemaFault>,
+    compile: fn(&RawValue) -> Result<InputSchema, Vec<SchemaFault>>,
 ) -> Option<InputSchema> {
     let raw = match reader.raw(name) {
         Some(raw) if required || raw.get() != "null" => raw,
@@ -160,9 +165,11 @@ fn read_schema(
     };
     match compile(raw) {
         Ok(schema) => Some(schema),
-        Err(fault) => {
-            let at = reader.place(name).join(&fault.pointer);
-            reader.faults().add(at, fault.detail);
+        Err(faults) => {
+            let place = reader.place(name);
+            for fault in faults {
+                reader.faults().add(place.join(&fault.pointer), fault.detail);
+            }
             None
         }
     }

@@ -8,17 +8,18 @@ use super::declaration::{CodeCalls, Draft, List, put};
 use super::list::{Effect, ListOptions, Rendered, ToolSearch};
 use super::outcome::{Seen, seen};
 use super::reply::{Node, Reply, ReplyFault};
-use super::schema::{self, strict};
+use super::schema::strict::{Unfit, is_recursive};
+use super::schema::{self, Adapted, NameRule, strict_anthropic};
 use super::{About, Format, FormatName};
 use crate::domain::json::Object;
-use crate::domain::{Answered, Caller, Tool, ToolCall};
+use crate::domain::{Answered, Caller, Pointer, Tool, ToolCall};
 use serde_json::{Value, json};
 
 pub(super) const FORMAT: Format = Format {
     tools,
     calls,
     results,
-    restore: |_, arguments| arguments,
+    restore: |tool, arguments| schema::restore(tool, Some(NameRule::Anthropic), false, arguments),
     about: About {
         title: "Anthropic Messages",
         pairs_by_id: true,
@@ -74,12 +75,12 @@ struct StrictBudget {
 
 /// One declaration; the error is the reason to leave the tool out.
 fn declare(draft: &mut Draft<'_>, runs: Option<&str>, budget: &mut StrictBudget) -> Result<Value, &'static str> {
-    let adapted = schema::json_schema(&draft.tool.input_schema);
-    let unchanged = adapted.changes.is_empty();
+    let adapted = schema::anthropic(&draft.tool.input_schema);
+    let stays = adapted.changes.is_empty();
     let input_schema = draft.adapted("/input_schema", adapted);
     let mut callers = draft.callers();
     let code = |callers: &Option<Vec<String>>| callers.iter().flatten().any(|name| Some(name.as_str()) == runs);
-    if code(&callers) && strict::is_recursive(&input_schema) {
+    if code(&callers) && is_recursive(&input_schema) {
         // "Circular $ref detected" (**D**)
         callers = callers.map(|names| names.into_iter().filter(|name| Some(name.as_str()) != runs).collect());
         if callers.as_ref().is_some_and(Vec::is_empty) {
@@ -87,8 +88,18 @@ fn declare(draft: &mut Draft<'_>, runs: Option<&str>, budget: &mut StrictBudget)
         }
         draft.note("/allowed_callers", Effect::Dropped, "code may not call a tool whose schema refers to itself");
     }
-    let strict = std::mem::take(&mut draft.left.strict) && is_strict(draft, &input_schema, code(&callers), budget);
-    let examples = examples(draft, &input_schema, unchanged);
+    let mut input_schema = input_schema;
+    let mut strict = std::mem::take(&mut draft.left.strict);
+    if strict {
+        match fit_strict(&input_schema, code(&callers), budget) {
+            Ok(fitted) => input_schema = draft.adapted("/input_schema", fitted),
+            Err(unfit) => {
+                draft.not_strict(&unfit);
+                strict = false;
+            }
+        }
+    }
+    let examples = examples(draft, &input_schema, stays && !strict);
     let mut entry = Object::new();
     put(&mut entry, "name", Some(draft.tool.name.as_str()));
     put(&mut entry, "description", Some(draft.tool.description.as_str()));
@@ -100,33 +111,31 @@ fn declare(draft: &mut Draft<'_>, runs: Option<&str>, budget: &mut StrictBudget)
     Ok(Value::Object(entry))
 }
 
-/// Whether a tool that asks for it goes as strict; a note says why not.
-fn is_strict(draft: &mut Draft<'_>, input_schema: &Value, code: bool, budget: &mut StrictBudget) -> bool {
-    let (optional, unions) = strict::optional_and_unions(input_schema);
-    let refused = if code {
-        Some("this provider takes no strict tool that code may call".to_owned())
-    } else if let Err(unfit) = strict::anthropic(input_schema) {
-        Some(format!("at input_schema{}, {}", unfit.pointer, unfit.detail))
-    } else if budget.tools == 0 || optional > budget.optional || unions > budget.unions {
-        Some("one request has at most 20 strict tools, with 24 optional parameters and 16 unions in all".to_owned())
-    } else {
-        None
-    };
-    if let Some(refused) = refused {
-        draft.note("/strict", Effect::Dropped, format!("sent without strict: {refused}"));
-        return false;
+/// The schema of a tool that asks for `strict`, or why it goes without.
+fn fit_strict(schema: &Value, code: bool, budget: &mut StrictBudget) -> Result<Adapted, Unfit> {
+    let whole = |detail: &str| Unfit { pointer: Pointer::root(), detail: detail.to_owned() };
+    if code {
+        return Err(whole("this provider takes no strict tool that code may call"));
+    }
+    let fitted = strict_anthropic::fit(schema)?;
+    let (optional, unions) = strict_anthropic::optional_and_unions(&fitted.schema);
+    if budget.tools == 0 || optional > budget.optional || unions > budget.unions {
+        let limits = "one request has at most 20 strict tools, with 24 optional parameters and 16 unions in all";
+        return Err(whole(limits));
     }
     budget.tools -= 1;
     budget.optional -= optional;
     budget.unions -= unions;
-    true
+    Ok(fitted)
 }
 
 /// The examples that are valid under the schema as it is sent: the service checks them (**D**).
 fn examples(draft: &mut Draft<'_>, input_schema: &Value, unchanged: bool) -> Option<Vec<Value>> {
     let written = std::mem::take(&mut draft.left.input_examples);
     let count = written.len();
-    let mut examples: Vec<Value> = written.into_iter().map(Value::Object).collect();
+    let stored = &draft.tool.input_schema;
+    let renamed = |example| schema::rename_value(stored, NameRule::Anthropic, Value::Object(example));
+    let mut examples: Vec<Value> = written.into_iter().map(renamed).collect();
     if !unchanged && count > 0 {
         examples = schema::admitted(input_schema, examples);
         if examples.len() < count {

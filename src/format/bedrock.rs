@@ -6,10 +6,10 @@
 //! be empty (**E**).
 
 use super::declaration::{CodeCalls, List, put};
-use super::list::{CacheTtl, Effect, ListOptions, Rendered};
+use super::list::{CacheTtl, ListOptions, Rendered};
 use super::outcome::{Seen, error_text, not_blank, seen};
 use super::reply::{Node, Reply, ReplyFault};
-use super::schema::{self, strict};
+use super::schema::{self, NameRule, strict_anthropic};
 use super::{About, Format, FormatName};
 use crate::domain::json::Object;
 use crate::domain::{Answered, Caller, Tool, ToolCall};
@@ -19,7 +19,7 @@ pub(super) const FORMAT: Format = Format {
     tools,
     calls,
     results,
-    restore: |_, arguments| arguments,
+    restore: |tool, arguments| schema::restore(tool, Some(NameRule::Anthropic), false, arguments),
     about: About {
         title: "AWS Bedrock Converse",
         pairs_by_id: true,
@@ -35,14 +35,17 @@ fn tools(tools: &[&Tool], options: &ListOptions) -> Rendered {
     for tool in tools {
         let Some(mut draft) = list.admit(tool) else { continue };
         draft.callers();
-        let schema = draft.adapted("/input_schema", schema::json_schema(&tool.input_schema));
-        let strict = std::mem::take(&mut draft.left.strict)
-            && strict::anthropic(&schema)
-                .inspect_err(|unfit| {
-                    let detail = format!("sent without strict: at input_schema{}, {}", unfit.pointer, unfit.detail);
-                    draft.note("/strict", Effect::Dropped, detail);
-                })
-                .is_ok();
+        let mut schema = draft.adapted("/input_schema", schema::anthropic(&tool.input_schema));
+        let mut strict = std::mem::take(&mut draft.left.strict);
+        if strict {
+            match strict_anthropic::fit(&schema) {
+                Ok(fitted) => schema = draft.adapted("/input_schema", fitted),
+                Err(unfit) => {
+                    draft.not_strict(&unfit);
+                    strict = false;
+                }
+            }
+        }
         let mut spec = Object::new();
         put(&mut spec, "name", Some(tool.name.as_str()));
         put(&mut spec, "description", Some(tool.description.as_str()));

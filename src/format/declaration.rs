@@ -2,6 +2,7 @@
 
 use super::list::{Effect, ListOptions, Note, Omitted, Rendered};
 use super::schema::Adapted;
+use super::schema::strict::Unfit;
 use super::{About, FormatName};
 use crate::domain::json::Object;
 use crate::domain::{Caller, InputSchema, Pointer, Tool, ToolOptions};
@@ -127,10 +128,23 @@ impl<'a> Draft<'a> {
 
     /// A schema of the tool as it was adapted; what changed becomes notes.
     pub(super) fn adapted(&mut self, at: &str, adapted: Adapted) -> Value {
-        for change in adapted.changes {
-            self.note(&format!("{at}{}", change.pointer), change.effect, change.detail);
+        let stored =
+            if at == "/output_schema" { self.tool.output_schema.as_ref() } else { Some(&self.tool.input_schema) };
+        for change in adapted.changes.into_iter().map(|change| change.placed_in(stored)) {
+            let place = format!("{at}{}", change.pointer);
+            let said = |note: &Note| note.pointer.as_str() == place && note.detail == change.detail;
+            if !self.notes.iter().any(said) {
+                self.note(&place, change.effect, change.detail);
+            }
         }
         adapted.schema
+    }
+
+    /// Notes that the tool goes without the `strict` that its author asked for.
+    pub(super) fn not_strict(&mut self, unfit: &Unfit) {
+        let place = if unfit.pointer.as_str().is_empty() { String::new() } else { format!("at {}, ", unfit.pointer) };
+        let detail = format!("sent without strict: {place}{}", unfit.detail);
+        self.note("/strict", Effect::Dropped, detail);
     }
 
     /// Takes the allowed callers, in this format's names.

@@ -18,7 +18,7 @@ pub(super) const FORMAT: Format = Format {
     tools,
     calls,
     results,
-    restore: |_, arguments| arguments,
+    restore: |tool, arguments| schema::restore(tool, Some(schema::NameRule::Gemini), false, arguments),
     about: About {
         title: "Google Gemini generateContent",
         pairs_by_id: false,

@@ -6,10 +6,11 @@
 //! per call, of text alone and without a mark for errors (**S**).
 
 use super::declaration::{CodeCalls, Draft, List};
-use super::list::{Effect, ListOptions, Rendered};
+use super::list::{ListOptions, Rendered};
 use super::reply::{Node, Reply, ReplyFault};
-use super::schema::{self, strict};
+use super::schema::{self, strict_openai};
 use super::{About, Format, FormatName, nested, outcome};
+use crate::domain::json::Object;
 use crate::domain::{Answered, Tool};
 use serde_json::{Value, json};
 
@@ -17,7 +18,7 @@ pub(super) const FORMAT: Format = Format {
     tools,
     calls,
     results,
-    restore: |_, arguments| arguments,
+    restore,
     about: About {
         title: "OpenAI Chat Completions and compatible services",
         pairs_by_id: true,
@@ -49,14 +50,18 @@ pub(super) fn parameters(draft: &mut Draft<'_>) -> (Value, Option<bool>) {
     if !std::mem::take(&mut draft.left.strict) {
         return (parameters, None);
     }
-    match strict::openai(&parameters) {
-        Ok(()) => (parameters, Some(true)),
+    match strict_openai::fit(&parameters) {
+        Ok(fitted) => (draft.adapted("/input_schema", fitted), Some(true)),
         Err(unfit) => {
-            let detail = format!("sent without strict: at input_schema{}, {}", unfit.pointer, unfit.detail);
-            draft.note("/strict", Effect::Dropped, detail);
+            draft.not_strict(&unfit);
             (parameters, Some(false))
         }
     }
+}
+
+/// Nulls that strict asked for are taken away again.
+fn restore(tool: &Tool, arguments: Object) -> Object {
+    if tool.options.strict { schema::restore(tool, None, true, arguments) } else { arguments }
 }
 
 fn calls(reply: &Value) -> Result<Reply, ReplyFault> {

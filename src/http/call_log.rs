@@ -52,10 +52,10 @@ pub(super) struct LoggedCallView {
     #[schema(value_type = CallStatus)]
     pub status: String,
     /// The input as it was validated; null if it was refused before or by that.
-    #[schema(value_type = Object, nullable, required)]
+    #[schema(value_type = Option<Object>, required)]
     pub input: Option<Box<RawValue>>,
     /// `text`, `data` and `truncated` of a call that succeeded.
-    #[schema(value_type = Object, nullable, required)]
+    #[schema(value_type = Option<Object>, required)]
     pub result: Option<Box<RawValue>>,
     /// `code` and `message` of a call that did not.
     #[schema(required)]

@@ -3,6 +3,7 @@
 use super::StoreError;
 use super::handlers::HandlerRow;
 use super::json::Json;
+use crate::domain::schema::SchemaFault;
 use crate::domain::{HandlerName, HandlerRef, InputSchema, Limits, Tool, ToolName, ToolOptions};
 use serde_json::value::RawValue;
 
@@ -37,10 +38,9 @@ impl Content {
     /// The tool that these columns stand for, run by `handler`.
     pub(super) fn into_tool(self, handler: HandlerRef) -> Result<Tool, StoreError> {
         let refuse = |reason: String| StoreError::inconsistent("tools", &self.name, reason);
-        let compiled = |raw: &RawValue, compile: fn(&RawValue) -> Result<InputSchema, _>| {
-            compile(raw).map_err(|fault: crate::domain::schema::SchemaFault| {
-                refuse(format!("schema {}: {}", fault.pointer, fault.detail))
-            })
+        let compiled = |raw: &RawValue, compile: fn(&RawValue) -> Result<InputSchema, Vec<SchemaFault>>| {
+            let told = |fault: SchemaFault| format!("schema {}: {}", fault.pointer, fault.detail);
+            compile(raw).map_err(|faults| refuse(faults.into_iter().map(told).collect::<Vec<_>>().join("; ")))
         };
         Ok(Tool {
             name: ToolName::parse(&self.name).ok_or_else(|| refuse(ToolName::EXPECTED.to_owned()))?,

@@ -6,7 +6,7 @@ use toolhook::domain::Tool;
 use toolhook::format::{FormatName, ListOptions};
 
 /// The argument schemas that a format declares, by tool.
-fn schemas(format: FormatName, tools: &[Tool]) -> Vec<(String, Value)> {
+pub(crate) fn schemas(format: FormatName, tools: &[Tool]) -> Vec<(String, Value)> {
     let tools: Vec<&Tool> = tools.iter().collect();
     let options =
         ListOptions { code_execution: Some("20260120".to_owned()), programmatic: true, ..ListOptions::default() };
@@ -26,7 +26,7 @@ fn schemas(format: FormatName, tools: &[Tool]) -> Vec<(String, Value)> {
 }
 
 /// Every schema position, found by a walk of its own.
-fn positions(schema: &Value) -> Vec<&Value> {
+pub(crate) fn positions(schema: &Value) -> Vec<&Value> {
     let mut found = vec![schema];
     let Some(members) = schema.as_object() else { return found };
     for (key, value) in members {
@@ -133,10 +133,15 @@ fn gemini_gets_the_keywords_that_it_knows() {
 #[test]
 fn a_schema_that_needs_nothing_is_sent_as_it_was_written() {
     let schema = json!({"type": "object", "properties": {"z": {"type": "string"}, "a": {"type": ["integer", "null"],
-        "minimum": 1.10}}, "required": ["z"], "additionalProperties": false});
-    let plain = [tool(json!({"name": "plain", "input_schema": schema}))];
-    for format in FormatName::ALL {
-        assert_eq!(schemas(format, &plain)[0].1.to_string(), schema.to_string(), "{format:?}");
+        "minimum": 1.10}}, "required": ["z", "a"], "additionalProperties": false});
+    for strict in [false, true] {
+        let plain = [tool(json!({"name": "plain", "input_schema": schema, "strict": strict}))];
+        for format in FormatName::ALL {
+            if strict && matches!(format, FormatName::Anthropic | FormatName::Bedrock) {
+                continue; // whose strict subset has no minimum
+            }
+            assert_eq!(schemas(format, &plain)[0].1.to_string(), schema.to_string(), "{format:?}");
+        }
     }
 }
 
@@ -157,5 +162,16 @@ fn definitions_that_refer_to_each_other_stay_small() {
     let tangled = [tool(json!({"name": "tangled", "input_schema": {"properties": all, "$defs": definitions}}))];
     for format in FormatName::ALL {
         assert!(schemas(format, &tangled)[0].1.to_string().len() < 1_000_000, "{format:?}");
+    }
+}
+
+#[test]
+fn a_long_text_that_many_refer_to_is_not_written_out_for_each() {
+    let many: serde_json::Map<String, Value> =
+        (0..900).map(|n| (format!("p{n}"), json!({"$ref": "#/$defs/d", "title": "x"}))).collect();
+    let long = [tool(json!({"name": "long", "strict": true, "input_schema": {"properties": many,
+        "$defs": {"d": {"type": "string", "description": "y".repeat(20_000)}}}}))];
+    for format in FormatName::ALL {
+        assert!(schemas(format, &long)[0].1.to_string().len() < 400_000, "{format:?}");
     }
 }

@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
 
 mod accepted;
+mod generated;
 mod given;
 mod lists;
 mod matrix;
 mod outcomes;
 mod replies;
+mod strict;

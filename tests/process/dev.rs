@@ -20,8 +20,8 @@ fn a_start_makes_everything_and_the_next_one_finds_it() {
     let made = Credentials::read(&data_dir);
     assert_eq!(made.base_url, first.base_url);
     for file in ["credentials.json", "master_key"] {
-        let mode = fs::metadata(data_dir.join(file)).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600, "{file}");
+        let meta = fs::metadata(data_dir.join(file)).unwrap();
+        assert_eq!(meta.permissions().mode() & 0o777, 0o600, "{file}");
     }
     let welcome = first.printed();
     for part in [&made.operator_key, &made.demo_key, "loopback", data_dir.to_str().unwrap()] {

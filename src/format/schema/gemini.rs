@@ -10,7 +10,7 @@
 //! beside them and with cycles cut (**S**): they are written out before this pass.
 
 use super::merge::{self, joined};
-use super::walk::{has_type, take, visit};
+use super::walk::{self, has_type, take, visit};
 use super::{Adapted, Change, Effect};
 use crate::domain::Pointer;
 use crate::domain::json::Object;
@@ -247,11 +247,7 @@ impl Pass<'_> {
             self.note(key, Effect::Lost, "the provider cannot hold these values");
             return;
         }
-        let text = match schema.get("description").and_then(Value::as_str) {
-            Some(text) if !text.trim().is_empty() => format!("{} {sentence}", text.trim_end()),
-            _ => sentence.to_owned(),
-        };
-        schema.insert("description".to_owned(), json!(text));
+        walk::say(schema, sentence);
         self.note(key, Effect::Rewritten, "is said in the description");
     }
 }

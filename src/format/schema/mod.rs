@@ -5,18 +5,25 @@
 //! is kept from an input that the tool takes, save where a note says so.
 //!
 //! Each pass is a file: [`dialect`] (older drafts in the words of 2020-12), [`references`] (references that lead to
-//! `$defs` alone, or none at all), [`root`] (one object at the root), [`gemini`] (the keywords that Gemini knows) and
-//! [`strict`] (what the providers' strict modes take).
+//! `$defs` alone, or none at all), [`root`] (one object at the root), [`mod@gemini`] (the keywords that Gemini knows),
+//! [`names`] (property names that a provider takes), [`strict_openai`] and [`strict_anthropic`] (what the strict modes take).
+//! [`way_back`] maps arguments back to the stored schema.
 
 mod dialect;
 mod gemini;
 mod merge;
+mod names;
 mod references;
 mod root;
 pub(super) mod strict;
+pub(super) mod strict_anthropic;
+pub(super) mod strict_openai;
 mod walk;
+mod way_back;
 
 pub(super) use super::list::Effect;
+pub(super) use names::NameRule;
+pub(super) use way_back::{rename_value, restore};
 
 use crate::domain::json::Object;
 use crate::domain::{InputSchema, Pointer};
@@ -37,6 +44,21 @@ pub(super) struct Change {
     pub(super) detail: String,
 }
 
+impl Change {
+    /// The difference at a place that the stored schema has: a pass may work on what an earlier one has moved.
+    pub(super) fn placed_in(mut self, stored: Option<&InputSchema>) -> Self {
+        let mut place = self.pointer.as_str();
+        while !place.is_empty() && stored.is_none_or(|stored| stored.value().pointer(place).is_none()) {
+            place = place.rsplit_once('/').map_or("", |(parent, _)| parent);
+        }
+        if place.len() < self.pointer.as_str().len() {
+            self.detail = format!("{} (at {})", self.detail, self.pointer);
+            self.pointer = Pointer::root().join(place);
+        }
+        self
+    }
+}
+
 impl Adapted {
     fn new(schema: &InputSchema) -> Self {
         Self { schema: schema.value().clone(), changes: Vec::new() }
@@ -44,29 +66,6 @@ impl Adapted {
 
     fn change(&mut self, pointer: Pointer, effect: Effect, detail: impl Into<String>) {
         self.changes.push(Change { pointer, effect, detail: detail.into() });
-    }
-
-    /// Moves the places of the differences to places that the stored schema has: a pass may work on what an earlier one
-    /// has moved.
-    fn placed_in(mut self, stored: &InputSchema) -> Self {
-        for change in &mut self.changes {
-            let mut place = change.pointer.as_str();
-            while stored.value().pointer(place).is_none() {
-                place = place.rsplit_once('/').map_or("", |(parent, _)| parent);
-            }
-            if place.len() < change.pointer.as_str().len() {
-                change.detail = format!("{} (at {})", change.detail, change.pointer);
-                change.pointer = Pointer::root().join(place);
-            }
-        }
-        let mut kept: Vec<Change> = Vec::new();
-        for change in std::mem::take(&mut self.changes) {
-            if !kept.contains(&change) {
-                kept.push(change);
-            }
-        }
-        self.changes = kept;
-        self
     }
 
     fn root(&mut self) -> Option<&mut Object> {
@@ -86,7 +85,7 @@ pub(super) fn as_stored(schema: &InputSchema) -> Adapted {
 pub(super) fn mcp(schema: &InputSchema) -> Adapted {
     let mut adapted = as_stored(schema);
     strip_header_marks(&mut adapted);
-    adapted.placed_in(schema)
+    adapted
 }
 
 /// For MCP's output: the same, and the root is an object's, as revisions before 2026-07-28 want it (**S**). `None` if it
@@ -106,13 +105,18 @@ pub(super) fn mcp_output(schema: &InputSchema) -> Option<Adapted> {
 /// root is an object without unions (**E** for `OpenAI` and Anthropic), and arrays say what they hold (**E** for
 /// `OpenAI`; nobody minds).
 pub(super) fn json_schema(schema: &InputSchema) -> Adapted {
-    let mut adapted = Adapted::new(schema);
-    dialect::modernise(&mut adapted);
-    references::lift(&mut adapted);
+    let mut adapted = output(schema);
     root::open(&mut adapted);
     say_object(&mut adapted);
     fill_arrays(&mut adapted);
-    adapted.placed_in(schema)
+    adapted
+}
+
+/// The same for Anthropic and for Bedrock, with names of properties that Anthropic takes.
+pub(super) fn anthropic(schema: &InputSchema) -> Adapted {
+    let mut adapted = json_schema(schema);
+    names::rename(&mut adapted, schema.value(), NameRule::Anthropic);
+    adapted
 }
 
 /// The same for `OpenAI`, which also wants `properties` at the root (**E**).
@@ -132,12 +136,13 @@ pub(super) fn gemini(schema: &InputSchema) -> Option<Adapted> {
     let mut adapted = json_schema(schema);
     references::inline(&mut adapted);
     gemini::narrow_keywords(&mut adapted);
+    names::rename(&mut adapted, schema.value(), NameRule::Gemini);
     let root = adapted.schema.as_object()?;
     let takes_any = root.get("additionalProperties").is_some_and(|rest| *rest != json!(false));
     if !root.contains_key("properties") && !takes_any {
         return None;
     }
-    Some(adapted.placed_in(schema))
+    Some(adapted)
 }
 
 /// For Gemini's `responseJsonSchema`.
@@ -145,7 +150,7 @@ pub(super) fn gemini_output(schema: &InputSchema) -> Adapted {
     let mut adapted = output(schema);
     references::inline(&mut adapted);
     gemini::narrow_keywords(&mut adapted);
-    adapted.placed_in(schema)
+    adapted
 }
 
 /// For `OpenAI` Responses' `output_schema`: any root, in the words of 2020-12.
@@ -153,7 +158,7 @@ pub(super) fn output(schema: &InputSchema) -> Adapted {
     let mut adapted = Adapted::new(schema);
     dialect::modernise(&mut adapted);
     references::lift(&mut adapted);
-    adapted.placed_in(schema)
+    adapted
 }
 
 /// Those of the values that a schema admits; none if the schema cannot be compiled.

@@ -15,21 +15,28 @@ const MAX_OPEN: usize = 2;
 /// The most schemas that writing references out may make. A few definitions that refer to each other can stand for a
 /// tree of any size.
 const MAX_WRITTEN_OUT: usize = 2_000;
-/// The deepest chain of references that is written out.
-const MAX_CHAIN: usize = 16;
+/// The most bytes of definitions that are written out: one long text can be referred to from many places.
+const MAX_BYTES: usize = 256 * 1024;
+/// The deepest place, in parts of its pointer, at which a reference is still written out.
+const MAX_DEPTH: usize = 16;
 
 /// Makes every reference lead to the root or to a member of the root's `$defs`, so that later passes may move what
 /// stands elsewhere. `definitions` becomes `$defs`.
 pub(super) fn lift(adapted: &mut Adapted) {
     let original = adapted.schema.clone();
-    let mut lifted =
-        Lifted { root: &original, names: BTreeMap::new(), taken: BTreeSet::new(), waiting: VecDeque::new() };
+    let mut lifted = Lifted {
+        root: &original,
+        anchors: anchors(&original),
+        names: BTreeMap::new(),
+        taken: BTreeSet::new(),
+        waiting: VecDeque::new(),
+    };
     let Some(root) = adapted.schema.as_object_mut() else { return };
     let mut definitions: Vec<(String, Value)> = Vec::new();
     for keyword in ["$defs", "definitions"] {
         let Some(Value::Object(all)) = root.get(keyword) else { continue };
         for (key, schema) in all {
-            let name = lifted.unused(key);
+            let name = lifted.unused(&plain(key));
             lifted.names.insert(Pointer::root().key(keyword).key(key).as_str().to_owned(), name.clone());
             definitions.push((name, schema.clone()));
         }
@@ -60,6 +67,8 @@ pub(super) fn lift(adapted: &mut Adapted) {
 
 struct Lifted<'a> {
     root: &'a Value,
+    /// The place of each anchor.
+    anchors: BTreeMap<String, String>,
     /// The name in `$defs` of each place that is referred to.
     names: BTreeMap<String, String>,
     taken: BTreeSet<String>,
@@ -108,8 +117,7 @@ impl Lifted<'_> {
         }
         let telling = |part: &&str| part.parse::<usize>().is_err() && !UNTELLING.contains(part);
         let last = place.rsplit('/').find(telling).unwrap_or_default();
-        let plain: String = last.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')).collect();
-        let name = self.unused(if plain.is_empty() { "schema" } else { &plain });
+        let name = self.unused(&plain(last));
         self.names.insert(place.to_owned(), name.clone());
         let schema = self.root.pointer(place).cloned().unwrap_or(json!(true));
         self.waiting.push_back((name.clone(), schema));
@@ -122,15 +130,25 @@ impl Lifted<'_> {
         if fragment.is_empty() || fragment.starts_with('/') {
             return resolve(self.root, &fragment);
         }
-        let mut found = None;
-        let mut copy = self.root.clone();
-        visit(&mut copy, &Pointer::root(), &mut |schema, at| {
-            if found.is_none() && schema.get("$anchor").is_some_and(|anchor| *anchor == fragment) {
-                found = Some(at.as_str().to_owned());
-            }
-        });
-        found
+        self.anchors.get(&fragment).cloned()
     }
+}
+
+fn anchors(root: &Value) -> BTreeMap<String, String> {
+    let mut anchors = BTreeMap::new();
+    let mut copy = root.clone();
+    visit(&mut copy, &Pointer::root(), &mut |schema, at| {
+        if let Some(Value::String(anchor)) = schema.get("$anchor") {
+            anchors.entry(anchor.clone()).or_insert_with(|| at.as_str().to_owned());
+        }
+    });
+    anchors
+}
+
+/// A name that a reference can hold without any escaping.
+fn plain(name: &str) -> String {
+    let plain: String = name.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')).collect();
+    if plain.is_empty() { "schema".to_owned() } else { plain }
 }
 
 /// The place in a translated schema that a pointer into the schema as written leads to.
@@ -181,7 +199,7 @@ pub(super) fn follow<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> 
 /// is only named by its type: a declaration is a finite text.
 pub(super) fn inline(adapted: &mut Adapted) {
     let root = adapted.schema.clone();
-    let mut writer = Writer { root: &root, open: Vec::new(), written: 0, cut: Vec::new() };
+    let mut writer = Writer { root: &root, open: Vec::new(), sizes: Sizes::default(), written: 0, cut: Vec::new() };
     if let Some(members) = adapted.schema.as_object_mut() {
         take(members, "$defs");
     }
@@ -199,8 +217,25 @@ struct Writer<'a> {
     root: &'a Value,
     /// The references that are being written out, outermost first.
     open: Vec<String>,
+    sizes: Sizes,
     written: usize,
     cut: Vec<Pointer>,
+}
+
+/// How many bytes of definitions were written out.
+#[derive(Default)]
+pub(super) struct Sizes {
+    known: BTreeMap<String, usize>,
+    spent: usize,
+}
+
+impl Sizes {
+    /// Whether what a reference leads to may be written out once more.
+    pub(super) fn allow(&mut self, reference: &str, target: &Value) -> bool {
+        let size = *self.known.entry(reference.to_owned()).or_insert_with(|| target.to_string().len());
+        self.spent = self.spent.saturating_add(size);
+        self.spent <= MAX_BYTES
+    }
 }
 
 impl Writer<'_> {
@@ -211,15 +246,16 @@ impl Writer<'_> {
             let reference = reference.clone();
             let Some(members) = schema.as_object_mut() else { break };
             take(members, "$ref");
-            let target = follow(self.root, &reference).cloned().unwrap_or(json!({}));
-            let opened = self.open.iter().filter(|open| **open == reference).count();
-            if opened >= MAX_OPEN || self.open.len() >= MAX_CHAIN || self.written > MAX_WRITTEN_OUT {
+            let Some(target) = follow(self.root, &reference) else { continue };
+            let deep = at.as_str().matches('/').count() > MAX_DEPTH || self.open.len() >= MAX_DEPTH;
+            let times = self.open.iter().filter(|open| **open == reference).count();
+            if times >= MAX_OPEN || deep || self.written > MAX_WRITTEN_OUT || !self.sizes.allow(&reference, target) {
                 self.cut.push(at.clone());
-                merge_beside(members, stub(&target));
+                merge_beside(members, stub(target));
                 break;
             }
             self.open.push(reference);
-            merge_beside(members, target);
+            merge_beside(members, target.clone());
         }
         self.write_out_children(schema, at);
         self.open.truncate(opened);
@@ -233,13 +269,7 @@ impl Writer<'_> {
 
 /// What is said of a schema that is not written out again.
 fn stub(target: &Value) -> Value {
-    let mut stub = Object::new();
-    for keyword in ["type", "description"] {
-        if let Some(value) = target.get(keyword) {
-            stub.insert(keyword.to_owned(), value.clone());
-        }
-    }
-    Value::Object(stub)
+    target.get("type").map_or_else(|| json!({}), |kind| json!({ "type": kind }))
 }
 
 /// Puts a definition where a reference to it stood, beside the reference's siblings, which keep their word.
@@ -261,5 +291,60 @@ fn merge_beside(members: &mut Object, target: Value) {
         if key != "$defs" {
             members.entry(key).or_insert(value);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::InputSchema;
+    use serde_json::value::to_raw_value;
+
+    fn lifted(schema: &Value) -> Value {
+        let stored = InputSchema::compile(&to_raw_value(schema).unwrap()).unwrap();
+        let mut adapted = Adapted::new(&stored);
+        super::super::dialect::modernise(&mut adapted);
+        lift(&mut adapted);
+        adapted.schema
+    }
+
+    #[test]
+    fn references_lead_to_definitions_alone() {
+        let schema = json!({"properties": {
+                "a": {"$ref": "#/properties/b/items"}, "b": {"type": "array", "items": {"type": "string"}},
+                "c": {"$ref": "#/$defs/List%5Bstr%5D"}, "d": {"$ref": "#here"}, "e": {"$ref": "#"}},
+            "$defs": {"List[str]": {"type": "array", "items": {"$ref": "#/definitions/x~1y"}}},
+            "definitions": {"x/y": {"$anchor": "here", "type": "integer"}}});
+        let lifted = lifted(&schema);
+        let target = |name: &str| {
+            let reference = lifted["properties"][name]["$ref"].as_str().unwrap();
+            (reference.to_owned(), follow(&lifted, reference).unwrap().clone())
+        };
+        assert_eq!(target("a"), ("#/$defs/b".to_owned(), json!({"type": "string"})));
+        assert_eq!(
+            target("c"),
+            ("#/$defs/Liststr".to_owned(), json!({"type": "array", "items": {"$ref": "#/$defs/xy"}}))
+        );
+        assert_eq!(target("d"), ("#/$defs/xy".to_owned(), json!({"type": "integer"})));
+        assert_eq!(target("e").0, "#");
+        assert!(lifted.get("definitions").is_none());
+    }
+
+    #[test]
+    fn a_schema_without_references_stays_as_it_is() {
+        let schema =
+            json!({"type": "object", "properties": {"$ref": {"type": "string"}, "definitions": {"type": "object"}}});
+        assert_eq!(lifted(&schema).to_string(), schema.to_string());
+    }
+
+    #[test]
+    fn references_are_written_out_beside_what_stands_there() {
+        let schema = json!({"properties": {"t": {"$ref": "#/$defs/T", "description": "Mine"}},
+            "$defs": {"T": {"type": "object", "description": "Its own", "properties": {"u": {"$ref": "#/$defs/U"}}}, "U": {"type": "integer"}}});
+        let mut adapted = Adapted { schema: lifted(&schema), changes: Vec::new() };
+        inline(&mut adapted);
+        let written = json!({"properties": {"t": {"description": "Mine", "type": "object", "properties": {"u": {"type": "integer"}}}}});
+        assert_eq!(adapted.schema, written);
+        assert!(adapted.changes.is_empty());
     }
 }

@@ -184,3 +184,60 @@ fn one_of(forms: Vec<Shape>) -> Shape {
         description: None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opened(schema: Value) -> (Value, usize) {
+        let mut adapted = Adapted { schema, changes: Vec::new() };
+        open(&mut adapted);
+        (adapted.schema, adapted.changes.len())
+    }
+
+    #[test]
+    fn forms_become_one_object_that_requires_what_all_require() {
+        let form = |name: &str, kind: &str| json!({"type": "object", "properties": {"id": {"type": "string"}, name: {"type": kind}}, "required": ["id", name]});
+        let (schema, changes) =
+            opened(json!({"type": "object", "oneOf": [form("day", "string"), form("hours", "integer")]}));
+        let whole = json!({"type": "object", "required": ["id"], "properties": {"id": {"type": "string"},
+            "day": {"type": "string"}, "hours": {"type": "integer"}}});
+        assert_eq!((schema, changes), (whole, 1));
+    }
+
+    #[test]
+    fn what_one_form_says_does_not_bind_the_others() {
+        let (schema, _) = opened(json!({"properties": {"amount": {"type": "number"}}, "anyOf": [
+            {"properties": {"amount": {"maximum": 10}}}, {"properties": {"approved": {"const": true}}, "required": ["approved"]}]}));
+        assert_eq!(schema["properties"]["amount"], json!({"type": "number"}));
+        assert_eq!(schema.get("required"), None);
+    }
+
+    #[test]
+    fn forms_that_are_all_closed_close_the_whole_around_all_of_them() {
+        let closed = |name: &str| json!({"properties": {name: {}}, "additionalProperties": false});
+        assert_eq!(opened(json!({"oneOf": [closed("a"), closed("b")]})).0["additionalProperties"], false);
+        assert_eq!(
+            opened(json!({"oneOf": [closed("a"), {"properties": {"b": {}}}]})).0.get("additionalProperties"),
+            None
+        );
+    }
+
+    #[test]
+    fn parts_and_references_are_followed() {
+        let (schema, _) =
+            opened(json!({"allOf": [{"$ref": "#/$defs/base"}, {"properties": {"b": {}}, "required": ["b"]}],
+            "not": {"required": ["c"]}, "$defs": {"base": {"properties": {"a": {}}, "required": ["a"]}}}));
+        assert_eq!(schema["properties"], json!({"a": {}, "b": {}}));
+        assert_eq!(schema["required"], json!(["a", "b"]));
+        assert!(schema.get("not").is_none() && schema.get("allOf").is_none());
+    }
+
+    #[test]
+    fn a_root_that_holds_itself_ends() {
+        let (schema, _) = opened(
+            json!({"$ref": "#/$defs/r", "$defs": {"r": {"anyOf": [{"$ref": "#/$defs/r"}, {"properties": {"a": {}}}]}}}),
+        );
+        assert!(schema.get("$ref").is_none());
+    }
+}

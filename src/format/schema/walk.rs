@@ -92,6 +92,15 @@ pub(super) fn has_type(members: &Object, kind: &str) -> bool {
     }
 }
 
+/// Says something in a schema's description, behind what stands there.
+pub(super) fn say(members: &mut Object, sentence: &str) {
+    let text = match members.get("description").and_then(Value::as_str) {
+        Some(text) if !text.trim().is_empty() => format!("{} {sentence}", text.trim_end()),
+        _ => sentence.to_owned(),
+    };
+    members.insert("description".to_owned(), Value::String(text));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,74 +1,12 @@
-//! What the commands need to know, checked, and what is to be said when it does not check.
+//! What is missing or wrong in a configuration, and the readers that find it.
 //!
-//! [`config`](crate::config) reads flags and the environment; here their texts become values. Everything that is missing
-//! or wrong is collected first and told at once, under the names that an operator set it by.
+//! Everything is collected first and told at once, under the names that an operator set it by.
 
-use std::{ffi::OsString, fmt, fs, path::PathBuf, str::FromStr, time::Duration};
+use std::{ffi::OsString, fmt, fs, str::FromStr};
 
 use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
-use tracing_subscriber::EnvFilter;
 use url::Url;
-
-use crate::{cli::postgres::Search, egress::Policy, store::MasterKey};
-
-/// How `toolhook serve` runs.
-pub struct Serve {
-    /// The database.
-    pub database: Database,
-    /// What opens the sealed columns.
-    pub master_key: MasterKey,
-    /// Where webhooks may be.
-    pub egress: Policy,
-    /// Whether to bring the schema up to date first.
-    pub migrate: bool,
-    /// How to serve.
-    pub serving: Serving,
-}
-
-/// How `toolhook dev` runs.
-#[derive(Debug)]
-pub struct Dev {
-    /// The database that was given; none for the embedded one.
-    pub database_url: Option<SecretString>,
-    /// The most connections to the database.
-    pub connections: u32,
-    /// Where credentials, master key and the embedded database are kept.
-    pub data_dir: PathBuf,
-    /// Where to look for the binaries of Postgres.
-    pub search: Search,
-    /// How to serve.
-    pub serving: Serving,
-}
-
-/// What both servers have in common.
-#[derive(Debug)]
-pub struct Serving {
-    /// Host and port to listen on; port 0 for a free one.
-    pub listen: String,
-    /// The most tenants whose tools are kept in memory.
-    pub cached_tenants: u64,
-    /// How long running calls may take after a signal to stop.
-    pub grace: Duration,
-}
-
-/// A database to connect to.
-#[derive(Debug)]
-pub struct Database {
-    /// A `postgres://` URL.
-    pub url: SecretString,
-    /// The most connections.
-    pub connections: u32,
-}
-
-/// How to log.
-#[derive(Debug)]
-pub struct Logging {
-    /// Which records.
-    pub filter: EnvFilter,
-    /// One JSON object a line instead of text.
-    pub json: bool,
-}
 
 /// A secret as the operator handed it over: by the environment, or in a file.
 #[derive(Debug)]
@@ -168,7 +106,7 @@ impl Problems {
 }
 
 /// Reads a database's URL. The problem does not quote it, since it holds a password.
-pub fn database_url(text: &str) -> Result<SecretString, String> {
+pub(super) fn database_url(text: &str) -> Result<SecretString, String> {
     const FORM: &str = "expected postgres://user:password@host:5432/database";
     let url = Url::parse(text).map_err(|error| format!("is not a URL ({error}): {FORM}"))?;
     if !matches!(url.scheme(), "postgres" | "postgresql") {
@@ -178,7 +116,7 @@ pub fn database_url(text: &str) -> Result<SecretString, String> {
 }
 
 /// Reads host and port.
-pub fn listen(text: &str) -> Result<String, String> {
+pub(super) fn listen(text: &str) -> Result<String, String> {
     let parts = text.rsplit_once(':').filter(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
     // A bare IPv6 address has colons too, and no port.
     let ambiguous = |host: &str| host.contains(':') && !host.starts_with('[');
@@ -191,7 +129,7 @@ pub fn listen(text: &str) -> Result<String, String> {
 }
 
 /// Reads a list of address ranges, separated by commas; a bare address is a range of one.
-pub fn ranges(text: &str) -> Result<Vec<IpNet>, String> {
+pub(super) fn ranges(text: &str) -> Result<Vec<IpNet>, String> {
     let one = |part: &str| {
         let net = part.parse::<IpNet>().or_else(|_| part.parse().map(|ip: std::net::IpAddr| IpNet::from(ip)));
         net.map_err(|_| {
@@ -202,7 +140,7 @@ pub fn ranges(text: &str) -> Result<Vec<IpNet>, String> {
 }
 
 /// Reads a list of ports, or `any`.
-pub fn ports(text: &str) -> Result<Option<Vec<u16>>, String> {
+pub(super) fn ports(text: &str) -> Result<Option<Vec<u16>>, String> {
     if text == "any" {
         return Ok(None);
     }
@@ -218,7 +156,7 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Reads `true` or `false`.
-pub fn switch(text: &str) -> Result<bool, String> {
+pub(super) fn switch(text: &str) -> Result<bool, String> {
     match text {
         "true" | "1" | "yes" | "on" => Ok(true),
         "false" | "0" | "no" | "off" => Ok(false),
@@ -227,7 +165,10 @@ pub fn switch(text: &str) -> Result<bool, String> {
 }
 
 /// Reads a whole number between two bounds.
-pub fn number<N: FromStr + PartialOrd + fmt::Display + Copy>(min: N, max: N) -> impl FnOnce(&str) -> Result<N, String> {
+pub(super) fn number<N: FromStr + PartialOrd + fmt::Display + Copy>(
+    min: N,
+    max: N,
+) -> impl FnOnce(&str) -> Result<N, String> {
     move |text| {
         let number = text.parse::<N>().ok().filter(|number| *number >= min && *number <= max);
         number.ok_or_else(|| format!("is `{text}`: expected a whole number from {min} to {max}"))
@@ -258,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_database_url_is_never_quoted() {
-        assert!(database_url("postgresql://u@/db?host=/run/postgresql").is_ok());
+        assert!(database_url("postgresql:///db?host=/run/postgresql&user=u").is_ok());
         for bad in ["mysql://u:hunter2@db/x", "hunter2", "postgres://u:hunter2@db:99999/x"] {
             assert!(!database_url(bad).unwrap_err().contains("hunter2"), "{bad}");
         }

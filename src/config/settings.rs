@@ -1,0 +1,80 @@
+//! What the commands need to know, checked.
+
+use std::{path::PathBuf, time::Duration};
+
+use secrecy::SecretString;
+use tracing_subscriber::EnvFilter;
+
+use crate::egress::Policy;
+use crate::store::MasterKey;
+
+/// How `toolhook serve` runs.
+pub struct Serve {
+    /// The database.
+    pub database: Database,
+    /// What opens the sealed columns.
+    pub master_key: MasterKey,
+    /// Where webhooks may be.
+    pub egress: Policy,
+    /// Whether to bring the schema up to date first.
+    pub migrate: bool,
+    /// How to serve.
+    pub serving: Serving,
+}
+
+/// How `toolhook dev` runs.
+#[derive(Debug)]
+pub struct Dev {
+    /// The database that was given; none for the embedded one.
+    pub database_url: Option<SecretString>,
+    /// The most connections to the database.
+    pub connections: u32,
+    /// Where credentials, master key and the embedded database are kept; none for the usual place.
+    pub data_dir: Option<PathBuf>,
+    /// What the system says about places.
+    pub places: Places,
+    /// How to serve.
+    pub serving: Serving,
+}
+
+/// What both servers have in common.
+#[derive(Debug)]
+pub struct Serving {
+    /// Host and port to listen on; port 0 for a free one.
+    pub listen: String,
+    /// The most tenants whose tools are kept in memory.
+    pub cached_tenants: u64,
+    /// How long running calls may take after a signal to stop.
+    pub grace: Duration,
+}
+
+/// A database to connect to.
+#[derive(Debug)]
+pub struct Database {
+    /// A `postgres://` URL.
+    pub url: SecretString,
+    /// The most connections.
+    pub connections: u32,
+}
+
+/// How to log.
+#[derive(Debug)]
+pub struct Logging {
+    /// Which records.
+    pub filter: EnvFilter,
+    /// One JSON object a line instead of text.
+    pub json: bool,
+}
+
+/// What the environment says about where things are.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// The folder of the binaries of Postgres (`PG_BINDIR`).
+    pub postgres: Option<PathBuf>,
+    /// The folders of `PATH`.
+    pub path: Vec<PathBuf>,
+    /// The folder for programs' data (`XDG_DATA_HOME`).
+    pub data_home: Option<PathBuf>,
+    /// The home folder.
+    pub home: Option<PathBuf>,
+}
