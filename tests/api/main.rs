@@ -15,6 +15,7 @@ mod handlers;
 mod keys;
 mod lists;
 mod problems;
+mod providers;
 mod reference;
 mod secrets;
 mod support;

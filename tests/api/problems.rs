@@ -129,7 +129,7 @@ async fn a_body_that_is_too_large_is_413() {
         .request("POST", "/v1/tools", None);
     for _ in 0..17 {
         chunked.extend_from_slice(b"10000\r\n");
-        chunked.extend_from_slice(&[b' '; 0x10000]);
+        chunked.extend_from_slice(" ".repeat(0x10000).as_bytes());
         chunked.extend_from_slice(b"\r\n");
     }
     chunked.extend_from_slice(b"0\r\n\r\n");
