@@ -11,12 +11,14 @@
 
 mod call_log;
 mod calls;
+mod crowd;
 mod handlers;
 mod keys;
 mod lists;
 mod problems;
 mod providers;
 mod reference;
+mod schemas;
 mod secrets;
 mod support;
 mod tenancy;
