@@ -1,7 +1,7 @@
 //! `/v1/handlers`: what runs tools, made by itself and shared by several.
 
 use super::auth::Editor;
-use super::extract::{JsonObject, PathPart, Query};
+use super::extract::{JsonObject, NoQuery, PathPart, Query};
 use super::handler_view::{HandlerBody, HandlerContent, SecretShown, check_target, give_signing_secret};
 use super::page::{ListView, PageParameters, page_request};
 use super::problem::{Code, Problem};
@@ -85,7 +85,7 @@ fn checked(state: &AppState, fields: &Fields, stored: Option<&HandlerRow>) -> Re
 }
 
 /// Lists the handlers that have a name, by name.
-#[utoipa::path(get, path = "/v1/handlers", tag = "handlers", params(PageParameters),
+#[utoipa::path(get, path = "/v1/handlers", operation_id = "list_handlers", tag = "handlers", params(PageParameters),
     responses((status = 200, body = ListView<HandlerView>)))]
 async fn list(Editor(access): Editor, State(state): State<AppState>, mut query: Query) -> Result<Response, Problem> {
     let page = page_request(&mut query, |key| Some(key.to_owned()));
@@ -96,11 +96,12 @@ async fn list(Editor(access): Editor, State(state): State<AppState>, mut query: 
 }
 
 /// Makes a handler. The answer shows a webhook's signing secret, once.
-#[utoipa::path(post, path = "/v1/handlers", tag = "handlers", request_body = HandlerBody,
+#[utoipa::path(post, path = "/v1/handlers", operation_id = "create_handler", tag = "handlers", request_body = HandlerBody,
     responses((status = 201, body = HandlerView), (status = 409, description = "The name is taken")))]
 async fn create(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     JsonObject(fields): JsonObject,
 ) -> Result<Response, Problem> {
     let name = read_name(&fields);
@@ -135,11 +136,12 @@ async fn make(
 }
 
 /// Answers a handler, secrets masked.
-#[utoipa::path(get, path = "/v1/handlers/{name}", tag = "handlers", params(("name" = String, Path, example = "weather-backend")),
+#[utoipa::path(get, path = "/v1/handlers/{name}", operation_id = "get_handler", tag = "handlers", params(("name" = String, Path, example = "weather-backend")),
     responses((status = 200, body = HandlerView)))]
 async fn get(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
 ) -> Result<Response, Problem> {
     let row = present(&state, access.tenant.id, &name).await?;
@@ -147,12 +149,13 @@ async fn get(
 }
 
 /// Makes a handler, or replaces one. Headers and signing secrets given as `"***"` keep what is stored.
-#[utoipa::path(put, path = "/v1/handlers/{name}", tag = "handlers", request_body = HandlerBody,
+#[utoipa::path(put, path = "/v1/handlers/{name}", operation_id = "put_handler", tag = "handlers", request_body = HandlerBody,
     params(("name" = String, Path, example = "weather-backend"), ("If-Match" = Option<String>, Header, description = "The state that is to be replaced")),
     responses((status = 200, description = "It was replaced; the answer shows the signing secret of one that did not sign before", body = HandlerView), (status = 201, description = "It was made; the answer shows the signing secret, once", body = HandlerView)))]
 async fn put(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
     JsonObject(fields): JsonObject,
@@ -184,13 +187,14 @@ async fn put(
 }
 
 /// Changes a handler by a JSON merge patch (RFC 7396).
-#[utoipa::path(patch, path = "/v1/handlers/{name}", tag = "handlers",
+#[utoipa::path(patch, path = "/v1/handlers/{name}", operation_id = "patch_handler", tag = "handlers",
     request_body(content((HandlerBody = "application/merge-patch+json"), (HandlerBody = "application/json"))),
     params(("name" = String, Path, example = "weather-backend"), ("If-Match" = Option<String>, Header, description = "The state that is to be changed")),
     responses((status = 200, body = HandlerView)))]
 async fn patch(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
     JsonObject(changes): JsonObject,
@@ -236,12 +240,13 @@ fn answer(row: &HandlerRow, secret: SecretShown) -> Result<Response, Problem> {
 }
 
 /// Removes a handler that no tool uses.
-#[utoipa::path(delete, path = "/v1/handlers/{name}", tag = "handlers",
+#[utoipa::path(delete, path = "/v1/handlers/{name}", operation_id = "delete_handler", tag = "handlers",
     params(("name" = String, Path, example = "weather-backend"), ("If-Match" = Option<String>, Header, description = "The state that is to be removed")),
     responses((status = 204, description = "It is gone"), (status = 409, description = "Tools use it")))]
 async fn delete(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
@@ -253,12 +258,13 @@ async fn delete(
 }
 
 /// Makes a new signing secret and shows it, once. The old one signs too for 24 hours.
-#[utoipa::path(post, path = "/v1/handlers/{name}/rotate-secret", tag = "handlers",
+#[utoipa::path(post, path = "/v1/handlers/{name}/rotate-secret", operation_id = "rotate_handler_secret", tag = "handlers",
     params(("name" = String, Path, example = "weather-backend")),
     responses((status = 200, body = HandlerView), (status = 409, description = "It was changed at the same time, or is no webhook")))]
 async fn rotate_secret(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
 ) -> Result<Response, Problem> {
     let row = present(&state, access.tenant.id, &name).await?;
