@@ -11,10 +11,10 @@ use serde_json::Value;
 #[expect(dead_code, reason = "the reference's words for a body that is read field by field")]
 pub(super) struct CallBody {
     /// The input: an object, or its JSON text; absent, null and blank are `{}`.
-    #[schema(required = false)]
+    #[schema(value_type = Value, required = false)]
     pub input: Option<Value>,
     /// Handed to the handler; the model never sees it.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Object, nullable, required = false)]
     pub context: Option<Value>,
     /// Who calls.
     #[schema(nullable, default = "human")]
@@ -31,7 +31,7 @@ pub(super) struct ReplyBody {
     /// tool calls, or one of them.
     pub reply: Value,
     /// Handed to the handlers; the model never sees it.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Object, nullable, required = false)]
     pub context: Option<Value>,
 }
 
@@ -99,7 +99,7 @@ pub(super) struct ResultView {
     /// For the model.
     pub text: String,
     /// For the program.
-    #[schema(value_type = Option<Object>, required)]
+    #[schema(value_type = Object, nullable, required)]
     pub data: Option<Value>,
     /// Whether the text was cut to the tool's cap.
     pub truncated: bool,

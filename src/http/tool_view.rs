@@ -39,7 +39,7 @@ pub(super) struct ToolBody {
     #[serde(flatten)]
     pub options: ToolOptions,
     /// If set, structured results are validated against it.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Object, nullable, required = false)]
     pub output_schema: Option<Box<RawValue>>,
     /// Words to filter by: at most 20 of at most 64 characters.
     #[schema(nullable, max_items = 20)]
@@ -81,7 +81,7 @@ pub(super) struct ToolContent {
     #[serde(flatten)]
     pub options: ToolOptions,
     /// As it was written.
-    #[schema(value_type = Option<Object>, required)]
+    #[schema(value_type = Object, nullable, required)]
     pub output_schema: Option<Box<RawValue>>,
     /// Words to filter by.
     pub tags: Vec<String>,

@@ -236,8 +236,13 @@ async fn a_database_that_is_away_is_503_and_nothing_is_sent() {
     // What is in memory is still served; what has to be asked or logged is not.
     acme.agent.get("/v1/formats/anthropic/tools").await.with(200);
     service.anonymous().get("/livez").await.with(200);
-    service.anonymous().get("/readyz").await.problem(503, "unavailable");
-    acme.agent.get("/v1/tools").await.problem(503, "unavailable");
-    acme.agent.post("/v1/tools/t/calls", &json!({"input": {"city": "x"}})).await.problem(503, "unavailable");
+    let body = json!({"input": {"city": "x"}});
+    // Beside each other, for each waits for a connection.
+    let nobody = service.anonymous();
+    let (ready, tools, call) =
+        tokio::join!(nobody.get("/readyz"), acme.agent.get("/v1/tools"), acme.agent.post("/v1/tools/t/calls", &body));
+    for answer in [ready, tools, call] {
+        answer.problem(503, "unavailable");
+    }
     assert_eq!(receiver.connections(), 0);
 }
