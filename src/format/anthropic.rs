@@ -60,6 +60,11 @@ fn tools(tools: &[&Tool], options: &ListOptions) -> Rendered {
     {
         companions.push(json!({ "type": runs, "name": "code_execution" }));
     }
+    // Two tools of one name fail the whole request (**E**), and the provider's own is needed by others.
+    let ours = |name: &str| companions.iter().any(|entry| entry["name"] == name);
+    for name in list.declared.iter().map(|(name, _)| name.clone()).filter(|name| ours(name)).collect::<Vec<_>>() {
+        list.withdraw(&name, "the list needs a tool of the provider's that has this name");
+    }
     // In front: what a cache mark covers is all that stands before it.
     let declared = std::mem::take(&mut list.declared).into_iter().map(|(_, entry)| entry);
     let entries = companions.into_iter().chain(declared).collect();
