@@ -9,6 +9,8 @@
     reason = "clippy's leave for tests does not reach their helper functions"
 )]
 
+mod compatibility;
 mod keys;
+mod repairs;
 mod support;
 mod tenants;
