@@ -8,7 +8,6 @@ pub mod call;
 pub mod fault;
 pub mod fields;
 mod fingerprint;
-mod gate;
 pub mod handler;
 pub mod headers;
 pub mod json;

@@ -39,7 +39,7 @@ pub(super) struct ToolBody {
     #[serde(flatten)]
     pub options: ToolOptions,
     /// If set, structured results are validated against it.
-    #[schema(value_type = Object, nullable)]
+    #[schema(value_type = Object, nullable, required = false)]
     pub output_schema: Option<Box<RawValue>>,
     /// Words to filter by: at most 20 of at most 64 characters.
     #[schema(nullable, max_items = 20)]

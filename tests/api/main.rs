@@ -9,8 +9,19 @@
     reason = "clippy's leave for tests does not reach their helper functions"
 )]
 
+mod call_log;
+mod calls;
 mod compatibility;
+mod handlers;
 mod keys;
+mod lists;
+mod problems;
+mod reference;
 mod repairs;
+mod secrets;
 mod support;
+mod tenancy;
 mod tenants;
+mod tools;
+mod versions;
+mod warm;

@@ -20,6 +20,10 @@ pub(crate) struct Operation {
 
 /// Every documented operation.
 pub(crate) fn operations() -> Vec<Operation> {
+    OPERATIONS.clone()
+}
+
+static OPERATIONS: LazyLock<Vec<Operation>> = LazyLock::new(|| {
     let paths = DOCUMENT["paths"].as_object().unwrap();
     let of = |(path, item): (&String, &Value)| {
         let operations = item.as_object().unwrap().clone();
@@ -31,7 +35,7 @@ pub(crate) fn operations() -> Vec<Operation> {
         })
     };
     paths.iter().flat_map(of).collect()
-}
+});
 
 /// A path with its parameters filled in.
 pub(crate) fn fill(path: &str, value: impl Fn(&str) -> String) -> String {
@@ -61,8 +65,7 @@ pub(crate) fn check(method: &str, target: &str, answer: &Answer) {
     if answer.status >= 400 {
         check_problem(answer, &told());
     }
-    let operations = operations();
-    let mut route = operations.iter().filter(|operation| fits(&operation.path, path)).peekable();
+    let mut route = OPERATIONS.iter().filter(|operation| fits(&operation.path, path)).peekable();
     if route.peek().is_none() {
         assert_eq!(answer.json()["code"], "unknown_route", "{}", told());
         return;

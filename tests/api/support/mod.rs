@@ -3,6 +3,7 @@
 mod answer;
 mod client;
 mod contract;
+mod line;
 mod logs;
 mod postgres;
 mod receiver;
@@ -10,10 +11,11 @@ mod service;
 
 pub(crate) use answer::Answer;
 pub(crate) use client::{Client, exchange};
-pub(crate) use contract::{Operation, fill, operations};
+pub(crate) use contract::{Operation, compile, fill, operations};
+pub(crate) use line::Line;
 pub(crate) use logs::traced;
 pub(crate) use receiver::{Reaction, Receiver, Seen, json_answer};
-pub(crate) use service::{Tenant, TestService};
+pub(crate) use service::{Tenant, TestService, eventually};
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,7 @@
 //! The production router on a port of its own, and tenants with a key for every role.
 
 use super::client::Client;
+use super::line::Line;
 use super::logs;
 use super::postgres::Database;
 use serde_json::json;
@@ -58,6 +59,12 @@ impl TestService {
     pub(crate) async fn restart_with(&self, policy: Policy) -> Self {
         let (database, store) = (Arc::clone(&self.database), connect(&self.database.url()).await);
         Self::serve(store, database, self.operator_key.clone(), policy, self.natives.clone()).await
+    }
+
+    /// Another process on the same database, over a line that can be cut.
+    pub(crate) async fn restart_over(&self, line: &Line) -> Self {
+        let (database, store) = (Arc::clone(&self.database), connect(line.url()).await);
+        Self::serve(store, database, self.operator_key.clone(), self.policy.clone(), self.natives.clone()).await
     }
 
     async fn serve(

@@ -1,8 +1,8 @@
 //! What a schema may cost, told before anything is compiled: local references only, bounded patterns, and a bounded
 //! number of schema positions once references are followed.
 
-use super::fault::Pointer;
-use super::schema::{MAX_PATTERNS, MAX_WEIGHT, SchemaFault};
+use super::{MAX_PATTERNS, MAX_WEIGHT, SchemaFault};
+use crate::domain::fault::Pointer;
 use serde_json::Value;
 use std::collections::HashMap;
 

@@ -1,8 +1,10 @@
 //! A tool's JSON Schema: its text as written, and the validator compiled from it.
 
+mod gate;
+
+use super::json;
 use super::mismatch::{self, Mismatch};
 use super::violation::Violation;
-use super::{gate, json};
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -51,7 +53,7 @@ pub struct SchemaFault {
 }
 
 impl SchemaFault {
-    pub(super) fn at(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
+    fn at(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { pointer: pointer.into(), detail: detail.into() }
     }
 }
