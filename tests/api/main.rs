@@ -12,6 +12,7 @@
 mod call_log;
 mod calls;
 mod crowd;
+mod compatibility;
 mod handlers;
 mod keys;
 mod lists;
@@ -19,6 +20,7 @@ mod problems;
 mod providers;
 mod reference;
 mod schemas;
+mod repairs;
 mod secrets;
 mod support;
 mod tenancy;
