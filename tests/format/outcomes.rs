@@ -53,13 +53,15 @@ fn results_come_in_the_order_of_the_calls_and_together_where_the_provider_wants_
 }
 
 #[test]
-fn a_paused_program_gets_its_caller_back() {
-    let mut call = call("call_b");
+fn a_paused_program_gets_its_caller_and_namespace_back() {
     let caller = json!({"type": "program", "caller_id": "call_p"});
-    call.echo.insert("caller".to_owned(), caller.clone());
+    let item = json!({"type": "function_call", "call_id": "call_b", "name": "ping", "arguments": "{}", "namespace": "ping",
+        "caller": caller});
+    let call = (FormatName::OpenaiResponses.format().calls)(&item).unwrap().calls.remove(0);
     let outcome = &outcomes()[0].3;
     let results = (FormatName::OpenaiResponses.format().results)(&[answered(&call, outcome, None)]);
     assert_eq!(results[0]["caller"], caller);
+    assert_eq!(results[0]["namespace"], "ping");
 }
 
 #[test]
