@@ -2,6 +2,7 @@
 
 use crate::given::{answered, call, outcomes, pretty};
 use serde_json::{Value, json};
+use toolhook::domain::{Content, Outcome, Success};
 use toolhook::format::FormatName;
 
 /// What a format renders for one outcome.
@@ -62,6 +63,18 @@ fn a_paused_program_gets_its_caller_and_namespace_back() {
     let results = (FormatName::OpenaiResponses.format().results)(&[answered(&call, outcome, None)]);
     assert_eq!(results[0]["caller"], caller);
     assert_eq!(results[0]["namespace"], "ping");
+}
+
+#[test]
+fn structured_content_has_no_numbers_that_readers_lose() {
+    let text = r#"{"": 1, "a": [1e999]}"#;
+    let value: Value = serde_json::from_str(text).unwrap();
+    let data = value.as_object().cloned();
+    let content = Content::Json { value, text: text.to_owned() };
+    let outcome = Outcome::Success(Success { content, data, truncated: false });
+    let call = call("call_1");
+    let results = (FormatName::Mcp.format().results)(&[answered(&call, &outcome, None)]);
+    assert_eq!(results, [json!({"content": [{"type": "text", "text": text}]})]);
 }
 
 #[test]
