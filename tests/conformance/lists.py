@@ -96,7 +96,7 @@ def check_many(report, service, tools):
     """More tools than any format takes in one list."""
     lists = Lists(report, service)
     for form in FORMATS:
-        answer = lists.check(form, tools, {})
+        answer = lists.check(form, tools, {}, tag="many")
         most = getattr(form, "MOST", len(tools))
         report.check(f"{form.FORMAT}: {COMPLETE}", "as many as go", require, len(form.entries(answer["tools"])) == most, f"not {most} tools")
 

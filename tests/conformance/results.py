@@ -62,7 +62,7 @@ def check_answers(report, service):
         "no_such_tool": ({}, Expected(error="no_such_tool")),
         "needs_city": ({"city": 5}, Expected(error="city")),
         "is_off": ({}, Expected(error="is_off")),
-        "only_code": ({}, Expected(error="caller")),
+        "only_code": ({}, Expected(error="only be called by code")),
     }
     calls = [(name, {}, expected) for name, (_, expected) in ANSWERS.items()] + [(name, *rest) for name, rest in beside.items()]
     for form in FORMATS:
@@ -100,7 +100,8 @@ def check_way_back(report, service, receiver, tools, chunk):
     for form in FORMATS:
         for number in range(0, len(tools), chunk):
             answer = service.list(form.FORMAT, **EVERYTHING, tag=f"chunk-{number // chunk}")
-            lost = {note["name"] for note in answer["notes"] if note["effect"] == "lost"}
+            # Rules that the model is not told, or in words alone.
+            lost = {note["name"] for note in answer["notes"] if note["effect"] == "lost" or note["detail"] == "is said in the description"}
             calls = []
             for name, schema, _ in form.entries(answer["tools"]):
                 if "human" in stored[name].get("allowed_callers", ["human"]):

@@ -10,7 +10,9 @@ import sys
 import time
 
 import lists
+import oddities
 import results
+import turns
 from corpus.answers import ANSWERS
 from corpus.handed import handed_tools
 from corpus.options import option_tools, schema_tools, tool
@@ -41,7 +43,7 @@ def main():
 
     service = tenant(options, receiver, "many")
     many = [tool(f"tool_{number:03}", SCHEMAS["plain"]) for number in range(520)]
-    create(service, many)
+    create(service, [{**body, "tags": ["many"]} for body in many])
     lists.check_many(report, service, many)
     clock.took("long lists")
 
@@ -50,11 +52,20 @@ def main():
     create(service, [tool("needs_city", SCHEMAS["plain"]), tool("is_off", {}, enabled=False), tool("only_code", {}, allowed_callers=["code_execution"])])
     results.check_answers(report, service)
     results.check_replies(report, service)
+    oddities.check_odd(report, service)
     clock.took("results")
+
+    turns_receiver = Receiver(turns.ANSWERS)
+    turns_service = tenant(options, turns_receiver, "turns")
+    create(turns_service, [{**body, "tags": ["mine"]} for body in turns.TOOLS])
+    fake = turns.check_turns(report, turns_service)
+    clock.took("clients")
 
     print("What every check refuses:")
     lists.twins(report, service, "needs_city")
     results.twins(report, service)
+    oddities.twins(report)
+    turns.twins(report, fake, turns_service)
     return report.close()
 
 

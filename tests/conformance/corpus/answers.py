@@ -30,10 +30,11 @@ class Expected:
         self.error, self.text, self.value, self.picture, self.options, self.cut = error, text, value, picture, options or {}, cut
 
 
-_DEEP = {"a": 1}
-for _ in range(70):
-    _DEEP = {"a": _DEEP}
-_OBJECT = {"state": "shipped", "items": [1, 2.5, None], "to": {"city": "Zürich"}}
+def nested(levels):
+    return {"a": nested(levels - 1)} if levels else 1
+
+
+OBJECT = {"state": "shipped", "items": [1, 2.5, None], "to": {"city": "Zürich"}}
 
 # By tool name: the answer, and what is expected of it.
 ANSWERS = {
@@ -47,14 +48,15 @@ ANSWERS = {
     "text_long_capped": ((200, TEXT, LONG.encode()), Expected(text="line 0\n", options={"max_result_chars": 100}, cut=True)),
     "text_latin": ((200, "text/plain; charset=iso-8859-1", "café".encode("latin-1")), Expected(text="café")),
     "text_html": ((200, "text/html", b"<p>x</p>"), Expected(text="<p>x</p>")),
-    "object": (said(_OBJECT), Expected(value=_OBJECT)),
-    "object_structured": (said(_OBJECT), Expected(value=_OBJECT, options={"result_type": "structured"})),
+    "object": (said(OBJECT), Expected(value=OBJECT)),
+    "object_structured": (said(OBJECT), Expected(value=OBJECT, options={"result_type": "structured"})),
     "object_of_text_tool": (said({"a": 1}), Expected(text='{"a": 1}', options={"result_type": "text"})),
     "object_empty": (said({}), Expected(value={})),
     "object_output_error": (said({"output": 1, "error": {"x": 2}}), Expected(value={"output": 1, "error": {"x": 2}})),
     "object_empty_key": (said({"": 1, "a": {"": [2]}}), Expected(value={"": 1, "a": {"": [2]}})),
     "object_inner_empty_key": (said({"a": [{"": 1}]}), Expected(value={"a": [{"": 1}]})),
-    "object_deep": (said(_DEEP), Expected(value=_DEEP)),
+    "object_deep": (said(nested(60)), Expected(value=nested(60))),
+    "error_too_deep": (said(nested(70)), Expected(error="64 levels")),
     "object_huge_number": ((200, JSON, b'{"a": 1e400}'), Expected(text="1e400")),
     "object_long_capped": (said({"rows": list(range(2000))}), Expected(text="rows", options={"max_result_chars": 100}, cut=True)),
     "object_checked": (said({"celsius": 22}), Expected(value={"celsius": 22}, options={
@@ -64,8 +66,8 @@ ANSWERS = {
     "list": (said([1, {"a": 2}]), Expected(value=[1, {"a": 2}])),
     "list_empty": (said([]), Expected(value=[])),
     "list_structured": (said([1]), Expected(error="object", options={"result_type": "structured"})),
-    "string": (said("just text"), Expected(text="just text")),
-    "string_empty": (said(""), Expected(text="")),
+    "string": (said("just text"), Expected(value="just text")),
+    "string_empty": (said(""), Expected(value="")),
     "number": ((200, JSON, b"12345678901234567890.50"), Expected(text="12345678901234567890.50")),
     "boolean": (said(False), Expected(text="false")),
     "null": (said(None), Expected(text="null")),

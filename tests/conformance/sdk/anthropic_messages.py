@@ -115,8 +115,8 @@ def list_twins(tools):
     loose = {"name": "loose", "input_schema": {**PLAIN, "required": []}, "strict": True}
     yield Twin("types", "an option that Anthropic lacks", "result_type", [{**tools[at], "result_type": "text"}])
     yield Twin("types", "a caller of OpenAI's", "allowed_callers", [{**tools[at], "allowed_callers": ["programmatic"]}])
-    yield Twin("types", "an example that is no object", "input_examples", [{**tools[at], "input_examples": ["x"]}])
-    yield Twin("types", "a search of no version", "tool_search", [{"type": "tool_search_tool_bm25", "name": "tool_search_tool_bm25"}])
+    yield Twin("types", "an example that is no object", "valid dictionary", [{**tools[at], "input_examples": ["x"]}])
+    yield Twin("types", "a search that is none", "tool_search_tool_words", [{"type": "tool_search_tool_words", "name": "tool_search_tool_words"}])
     yield Twin("types", "a cache time that is none", "ttl", [{**plain, "cache_control": {"type": "ephemeral", "ttl": "2h"}}])
     yield Twin("rules", "a deferred tool with a cache mark", "deferred with a cache", [plain, {**plain, "name": "b", "defer_loading": True, "cache_control": {"type": "ephemeral"}}])
     yield Twin("rules", "nothing but deferred tools", "all tools are deferred", [{**plain, "defer_loading": True}])
@@ -146,7 +146,7 @@ def schema_twins():
 
 def result_twins(append):
     block = append[0]["content"][0]
-    yield Twin("types", "content that is an object", "content", changed(append, 0, "content", 0, "content", to={"a": 1}))
+    yield Twin("types", "content that is an object", "valid dictionary", changed(append, 0, "content", 0, "content", to={"a": 1}))
     yield Twin("types", "a JSON block", "json", changed(append, 0, "content", 0, "content", to=[{"type": "json", "json": {}}]))
     yield Twin("types", "OpenAI's role", "role", changed(append, 0, "role", to="tool"))
     yield Twin("rules", "a message for each result", "not one user message", [{"role": "user", "content": [one]} for one in append[0]["content"]])

@@ -100,7 +100,7 @@ def schema_twins():
 
 
 def result_twins(append):
-    yield Twin("types", "content that is an object", "content", changed(append, 0, "content", to={"a": 1}))
+    yield Twin("types", "content that is an object", "valid dictionary", changed(append, 0, "content", to={"a": 1}))
     yield Twin("types", "an id too little", "tool_call_id", changed(append, 0, "tool_call_id", to=None))
     yield Twin("types", "a mark that Chat lacks", "is_error", [{**append[0], "is_error": True}])
     yield Twin("rules", "a call unanswered", "not one message", append[1:])

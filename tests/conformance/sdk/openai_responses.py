@@ -106,7 +106,8 @@ def list_twins(tools):
 
 def result_twins(append):
     yield Twin("types", "output that is an object", "output", changed(append, 0, "output", to={"a": 1}))
-    yield Twin("types", "the item's id for the call's", "call_id", [{"type": "function_call_output", "id": "fc_1", "output": ""}])
+    yield Twin("types", "Chat's id", "tool_call_id", [{**append[0], "tool_call_id": "call_1"}])
+    yield Twin("rules", "the item's id for the call's", "not one item", changed(append, 0, "call_id", to="fc_1"))
     yield Twin("types", "a status that is none", "status", [{**append[0], "status": "failed"}])
     yield Twin("rules", "a call unanswered", "not one item", append[1:])
     yield Twin("rules", "no parts", "without parts", changed(append, 0, "output", to=[]))
