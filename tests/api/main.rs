@@ -11,16 +11,16 @@
 
 mod call_log;
 mod calls;
-mod crowd;
 mod compatibility;
+mod crowd;
 mod handlers;
 mod keys;
 mod lists;
 mod problems;
 mod providers;
 mod reference;
-mod schemas;
 mod repairs;
+mod schemas;
 mod secrets;
 mod support;
 mod tenancy;
