@@ -11,6 +11,7 @@
 
 mod call_log;
 mod calls;
+mod compatibility;
 mod crowd;
 mod handlers;
 mod keys;
@@ -18,6 +19,7 @@ mod lists;
 mod problems;
 mod providers;
 mod reference;
+mod repairs;
 mod schemas;
 mod secrets;
 mod support;
