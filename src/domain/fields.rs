@@ -163,7 +163,19 @@ impl<'a> Reader<'a> {
 
     /// A member that is an object of its own.
     pub fn object(&mut self, name: &'static str) -> Option<Fields> {
-        self.optional(name, "an object")
+        self.object_of(name, "an object")
+    }
+
+    /// A member that is an object of its own; `expected` says what is in it.
+    pub fn object_of(&mut self, name: &'static str, expected: &str) -> Option<Fields> {
+        let raw = self.raw(name)?;
+        if raw.get() == "null" {
+            return None;
+        }
+        if !raw.get().starts_with('{') {
+            return self.decode(name, raw, expected);
+        }
+        Fields::parse(raw.get().as_bytes()).map_err(|detail| self.fault(name, detail)).ok()
     }
 
     /// A text of at least one visible and at most `max` characters, without control characters.

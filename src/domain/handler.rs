@@ -183,12 +183,13 @@ fn read_url(reader: &mut Reader<'_>) -> Option<String> {
 }
 
 fn read_headers(reader: &mut Reader<'_>, stored: Option<&HandlerSecrets>) -> BTreeMap<String, SecretString> {
+    let members = reader.object_of("headers", "an object of header names and text values").unwrap_or_default();
     let place = reader.place("headers");
-    let mut written: BTreeMap<String, String> = BTreeMap::new();
-    for (name, value) in reader.object("headers").iter().flat_map(Fields::iter) {
+    let mut written: Vec<(String, String)> = Vec::new();
+    for (name, value) in members.iter() {
         match serde_json::from_str(value.get()) {
-            Ok(text) => drop(written.insert(name.to_owned(), text)),
-            Err(_) => reader.faults().add(place.key(name), "a header's value is a text"),
+            Ok(value) => written.push((name.to_owned(), value)),
+            Err(_) => reader.faults().add(place.key(name), "expected a string"),
         }
     }
     for (name, detail) in headers::check_headers(written.iter().map(|(name, value)| (name.as_str(), value.as_str()))) {

@@ -5,7 +5,7 @@ use super::auth::Viewer;
 use super::extract::{PathPart, Query};
 use super::page::{ListView, PageParameters, page_request};
 use super::problem::Problem;
-use super::respond::{rfc3339, tagged};
+use super::respond::{read_time, rfc3339, tagged};
 use crate::domain::{CallStatus, Role};
 use crate::store::calls::{self, CallRow, Filter};
 use axum::extract::State;
@@ -13,8 +13,6 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
@@ -54,10 +52,10 @@ pub(super) struct LoggedCallView {
     #[schema(value_type = CallStatus)]
     pub status: String,
     /// The input as it was validated; null if it was refused before or by that.
-    #[schema(value_type = Object, nullable, required)]
+    #[schema(value_type = Option<Object>, required)]
     pub input: Option<Box<RawValue>>,
     /// `text`, `data` and `truncated` of a call that succeeded.
-    #[schema(value_type = Object, nullable, required)]
+    #[schema(value_type = Option<Object>, required)]
     pub result: Option<Box<RawValue>>,
     /// `code` and `message` of a call that did not.
     #[schema(required)]
@@ -126,17 +124,16 @@ struct Filters {
 }
 
 /// Lists calls, the newest first.
-#[utoipa::path(get, path = "/v1/calls", tag = "calls", params(PageParameters, Filters),
+#[utoipa::path(get, path = "/v1/calls", operation_id = "list_calls", tag = "calls", params(PageParameters, Filters),
     responses((status = 200, body = ListView<LoggedCallView>)))]
 async fn list(Viewer(access): Viewer, State(state): State<AppState>, mut query: Query) -> Result<Response, Problem> {
     let page = page_request(&mut query, |key| Uuid::parse_str(key).ok());
-    let time = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();
     let filter = Filter {
         tool: query.read("tool", "a text without NUL", |text| (!text.contains('\0')).then(|| text.to_owned())),
         status: query
             .read("status", "a call's status", |text| CallStatus::parse(text).map(|known| known.as_str().to_owned())),
-        since: query.read("since", "a time in RFC 3339", time),
-        until: query.read("until", "a time in RFC 3339", time),
+        since: query.read("since", "a time in RFC 3339", read_time),
+        until: query.read("until", "a time in RFC 3339", read_time),
     };
     query.finish()?;
     let rows = calls::list(&state.store, access.tenant.id, &filter, &page).await?;
@@ -145,7 +142,7 @@ async fn list(Viewer(access): Viewer, State(state): State<AppState>, mut query: 
 }
 
 /// Answers a call.
-#[utoipa::path(get, path = "/v1/calls/{id}", tag = "calls",
+#[utoipa::path(get, path = "/v1/calls/{id}", operation_id = "get_call", tag = "calls",
     params(("id" = String, Path, example = "01932f3e-7b1a-7c55-8a36-2f0e5b1d9c11"), ("wait_ms" = Option<u32>, Query, minimum = 0, maximum = 60_000, description = "How long to wait for the end of a call that still runs; a logged call has ended, so the answer comes at once")),
     responses((status = 200, body = LoggedCallView)))]
 async fn get(

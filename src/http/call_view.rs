@@ -11,10 +11,10 @@ use serde_json::Value;
 #[expect(dead_code, reason = "the reference's words for a body that is read field by field")]
 pub(super) struct CallBody {
     /// The input: an object, or its JSON text; absent, null and blank are `{}`.
-    #[schema(value_type = Object, nullable)]
+    #[schema(value_type = Value, required = false)]
     pub input: Option<Value>,
     /// Handed to the handler; the model never sees it.
-    #[schema(value_type = Object, nullable)]
+    #[schema(value_type = Object, nullable, required = false)]
     pub context: Option<Value>,
     /// Who calls.
     #[schema(nullable, default = "human")]
@@ -31,14 +31,14 @@ pub(super) struct ReplyBody {
     /// tool calls, or one of them.
     pub reply: Value,
     /// Handed to the handlers; the model never sees it.
-    #[schema(value_type = Object, nullable)]
+    #[schema(value_type = Object, nullable, required = false)]
     pub context: Option<Value>,
 }
 
 /// What to append to the conversation, and what became of the calls.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[schema(example = json!({"append": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1",
-    "content": [{"type": "text", "text": "22°C and clear in Sydney"}]}]}],
+    "content": "22°C and clear in Sydney"}]}],
     "calls": [{"call_id": "toolu_1", "id": "01932f3e-7b1a-7c55-8a36-2f0e5b1d9c11", "tool": "get_weather", "tool_version": 3,
     "status": "succeeded", "result": {"text": "22°C and clear in Sydney", "data": null, "truncated": false}, "error": null,
     "repairs": [], "attempts": 1, "duration_ms": 41, "replayed": false}]}))]

@@ -45,7 +45,7 @@ struct CallHeaders {
 }
 
 /// Runs one tool. Whatever the tool says, and whatever is wrong with the input, the answer is 200 with the call.
-#[utoipa::path(post, path = "/v1/tools/{name}/calls", tag = "calls", request_body = CallBody,
+#[utoipa::path(post, path = "/v1/tools/{name}/calls", operation_id = "call_tool", tag = "calls", request_body = CallBody,
     params(("name" = String, Path, example = "get_weather"), ("dry_run" = Option<bool>, Query, description = "Show the request instead of sending it"), CallHeaders),
     responses((status = 200, description = "The call; with `dry_run`, what it would send", body = inline(CallOrDryRun))))]
 async fn run_tool(
@@ -77,8 +77,9 @@ async fn run_tool(
     Ok(json(StatusCode::OK, render(&CallView::of(call))?, None))
 }
 
-/// What one call answers, for the reference.
-#[derive(utoipa::ToSchema)]
+/// What one call answers, for the reference. (`Serialize` is what knows that the shapes stand without a name.)
+#[derive(serde::Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
 #[expect(dead_code, reason = "documents that there are two shapes")]
 enum CallOrDryRun {
     /// The call.
@@ -90,7 +91,7 @@ enum CallOrDryRun {
 /// Takes a model's reply as the provider's API returned it, runs its calls, and answers what to append.
 ///
 /// An unknown tool, undecodable arguments or an invalid input is an error *result*, so that the model can put it right.
-#[utoipa::path(post, path = "/v1/formats/{format}/calls", tag = "calls", request_body = ReplyBody,
+#[utoipa::path(post, path = "/v1/formats/{format}/calls", operation_id = "run_reply", tag = "calls", request_body = ReplyBody,
     params(("format" = String, Path, example = "anthropic"), ("unknown" = Option<String>, Query, description = "`skip` leaves calls to tools that are not the tenant's unanswered, `answer` (the default) answers them with an error"), CallHeaders),
     responses((status = 200, body = BatchView)))]
 async fn run_reply(

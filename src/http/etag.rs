@@ -4,6 +4,10 @@ use super::problem::{Code, Problem};
 use crate::domain::fingerprint;
 use axum::http::{HeaderMap, HeaderValue, header};
 
+/// How often a change is applied anew when somebody else's came between its read and its write. Each time one of them got
+/// through, so only a crowd runs out of tries; a request with `If-Match` ends at once, for its state is gone.
+pub(super) const TRIES: u32 = 20;
+
 /// The tag of a representation: the same bytes have the same tag, on every replica.
 pub(super) fn of(representation: &[u8]) -> String {
     quoted(&fingerprint(representation))

@@ -155,3 +155,14 @@ impl Query {
         if self.faults.is_empty() { Ok(()) } else { Err(Problem::invalid_query(self.faults)) }
     }
 }
+
+/// A query that has nothing in it: of a route that takes no parameters.
+pub(super) struct NoQuery;
+
+impl<S: Send + Sync> FromRequestParts<S> for NoQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        Query::from_request_parts(parts, state).await?.finish().map(|()| Self)
+    }
+}

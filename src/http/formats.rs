@@ -95,7 +95,7 @@ pub(super) fn named(name: &str) -> Result<FormatName, Problem> {
 }
 
 /// Lists the formats with what each can express.
-#[utoipa::path(get, path = "/v1/formats", tag = "formats", responses((status = 200, body = FormatsView)))]
+#[utoipa::path(get, path = "/v1/formats", operation_id = "list_formats", tag = "formats", responses((status = 200, body = FormatsView)))]
 async fn list(_: Viewer, query: Query) -> Result<Response, Problem> {
     query.finish()?;
     let data = FormatName::ALL.into_iter().map(|format| {
@@ -108,7 +108,7 @@ async fn list(_: Viewer, query: Query) -> Result<Response, Problem> {
 /// Answers the tenant's tools as the format's provider wants them in its request.
 ///
 /// Ordered by name, byte for byte the same until something changes: providers' prompt caches depend on it.
-#[utoipa::path(get, path = "/v1/formats/{format}/tools", tag = "formats",
+#[utoipa::path(get, path = "/v1/formats/{format}/tools", operation_id = "list_tools_in_format", tag = "formats",
     params(("format" = String, Path, example = "anthropic"), ListParameters, ("If-None-Match" = Option<String>, Header, description = "The list that is known already")),
     responses((status = 200, body = ToolListView), (status = 304, description = "The list is as the asker knows it")))]
 async fn tools(

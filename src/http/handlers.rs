@@ -1,11 +1,11 @@
 //! `/v1/handlers`: what runs tools, made by itself and shared by several.
 
 use super::auth::Editor;
-use super::extract::{JsonObject, PathPart, Query};
+use super::extract::{JsonObject, NoQuery, PathPart, Query};
 use super::handler_view::{HandlerBody, HandlerContent, SecretShown, check_target, give_signing_secret};
 use super::page::{ListView, PageParameters, page_request};
 use super::problem::{Code, Problem};
-use super::respond::{created, render, rfc3339, tag, tagged};
+use super::respond::{created, json, render, rfc3339, tag, tagged};
 use super::{AppState, etag};
 use crate::domain::{Faults, Fields, Handler, HandlerDraft, HandlerName, Pointer};
 use crate::egress::SigningSecret;
@@ -85,7 +85,7 @@ fn checked(state: &AppState, fields: &Fields, stored: Option<&HandlerRow>) -> Re
 }
 
 /// Lists the handlers that have a name, by name.
-#[utoipa::path(get, path = "/v1/handlers", tag = "handlers", params(PageParameters),
+#[utoipa::path(get, path = "/v1/handlers", operation_id = "list_handlers", tag = "handlers", params(PageParameters),
     responses((status = 200, body = ListView<HandlerView>)))]
 async fn list(Editor(access): Editor, State(state): State<AppState>, mut query: Query) -> Result<Response, Problem> {
     let page = page_request(&mut query, |key| Some(key.to_owned()));
@@ -96,11 +96,12 @@ async fn list(Editor(access): Editor, State(state): State<AppState>, mut query: 
 }
 
 /// Makes a handler. The answer shows a webhook's signing secret, once.
-#[utoipa::path(post, path = "/v1/handlers", tag = "handlers", request_body = HandlerBody,
+#[utoipa::path(post, path = "/v1/handlers", operation_id = "create_handler", tag = "handlers", request_body = HandlerBody,
     responses((status = 201, body = HandlerView), (status = 409, description = "The name is taken")))]
 async fn create(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     JsonObject(fields): JsonObject,
 ) -> Result<Response, Problem> {
     let name = read_name(&fields);
@@ -135,11 +136,12 @@ async fn make(
 }
 
 /// Answers a handler, secrets masked.
-#[utoipa::path(get, path = "/v1/handlers/{name}", tag = "handlers", params(("name" = String, Path, example = "weather-backend")),
+#[utoipa::path(get, path = "/v1/handlers/{name}", operation_id = "get_handler", tag = "handlers", params(("name" = String, Path, example = "weather-backend")),
     responses((status = 200, body = HandlerView)))]
 async fn get(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
 ) -> Result<Response, Problem> {
     let row = present(&state, access.tenant.id, &name).await?;
@@ -147,12 +149,13 @@ async fn get(
 }
 
 /// Makes a handler, or replaces one. Headers and signing secrets given as `"***"` keep what is stored.
-#[utoipa::path(put, path = "/v1/handlers/{name}", tag = "handlers", request_body = HandlerBody,
+#[utoipa::path(put, path = "/v1/handlers/{name}", operation_id = "put_handler", tag = "handlers", request_body = HandlerBody,
     params(("name" = String, Path, example = "weather-backend"), ("If-Match" = Option<String>, Header, description = "The state that is to be replaced")),
-    responses((status = 200, description = "It was replaced", body = HandlerView), (status = 201, description = "It was made; the answer shows the signing secret, once", body = HandlerView)))]
+    responses((status = 200, description = "It was replaced; the answer shows the signing secret of one that did not sign before", body = HandlerView), (status = 201, description = "It was made; the answer shows the signing secret, once", body = HandlerView)))]
 async fn put(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
     JsonObject(fields): JsonObject,
@@ -166,7 +169,7 @@ async fn put(
     if !fields.get("name").is_none_or(same) {
         return Err(fault("a handler's name is fixed; the body may leave it out"));
     }
-    for _ in 0..3 {
+    for _ in 0..etag::TRIES {
         let Some(row) = handlers::get(&state.store, tenant, &name).await? else {
             etag::check_match(&headers, None)?;
             match make(&state, tenant, &name, &checked(&state, &fields, None)?).await {
@@ -184,19 +187,20 @@ async fn put(
 }
 
 /// Changes a handler by a JSON merge patch (RFC 7396).
-#[utoipa::path(patch, path = "/v1/handlers/{name}", tag = "handlers",
+#[utoipa::path(patch, path = "/v1/handlers/{name}", operation_id = "patch_handler", tag = "handlers",
     request_body(content((HandlerBody = "application/merge-patch+json"), (HandlerBody = "application/json"))),
     params(("name" = String, Path, example = "weather-backend"), ("If-Match" = Option<String>, Header, description = "The state that is to be changed")),
     responses((status = 200, body = HandlerView)))]
 async fn patch(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
     JsonObject(changes): JsonObject,
 ) -> Result<Response, Problem> {
     let malformed = |detail: String| Problem::new(Code::MalformedBody, detail);
-    for _ in 0..3 {
+    for _ in 0..etag::TRIES {
         let row = present(&state, access.tenant.id, &name).await?;
         etag::check_match(&headers, Some(&tag(&HandlerView::of(&row, SecretShown::Masked))?))?;
         let now = render(&HandlerContent::of(&row.handler, SecretShown::Masked))?;
@@ -224,16 +228,25 @@ async fn replace(
 ) -> Result<Response, Problem> {
     let changed = handlers::update(&state.store, tenant, row.id, row.version, handler).await?;
     state.registries.forget(tenant).await;
-    tagged(StatusCode::OK, &HandlerView::of(&changed, SecretShown::Masked))
+    // One that did not sign until now has a secret that nobody has seen yet.
+    let secret = if row.handler.secrets.signing_secret.is_none() { SecretShown::Once } else { SecretShown::Masked };
+    answer(&changed, secret)
+}
+
+/// A handler, under the tag that a GET answers.
+fn answer(row: &HandlerRow, secret: SecretShown) -> Result<Response, Problem> {
+    let tag = tag(&HandlerView::of(row, SecretShown::Masked))?;
+    Ok(json(StatusCode::OK, render(&HandlerView::of(row, secret))?, Some(&tag)))
 }
 
 /// Removes a handler that no tool uses.
-#[utoipa::path(delete, path = "/v1/handlers/{name}", tag = "handlers",
+#[utoipa::path(delete, path = "/v1/handlers/{name}", operation_id = "delete_handler", tag = "handlers",
     params(("name" = String, Path, example = "weather-backend"), ("If-Match" = Option<String>, Header, description = "The state that is to be removed")),
     responses((status = 204, description = "It is gone"), (status = 409, description = "Tools use it")))]
 async fn delete(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
@@ -245,12 +258,13 @@ async fn delete(
 }
 
 /// Makes a new signing secret and shows it, once. The old one signs too for 24 hours.
-#[utoipa::path(post, path = "/v1/handlers/{name}/rotate-secret", tag = "handlers",
+#[utoipa::path(post, path = "/v1/handlers/{name}/rotate-secret", operation_id = "rotate_handler_secret", tag = "handlers",
     params(("name" = String, Path, example = "weather-backend")),
     responses((status = 200, body = HandlerView), (status = 409, description = "It was changed at the same time, or is no webhook")))]
 async fn rotate_secret(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
 ) -> Result<Response, Problem> {
     let row = present(&state, access.tenant.id, &name).await?;
@@ -263,7 +277,5 @@ async fn rotate_secret(
     handler.secrets.previous_signing_secret = Some((old, OffsetDateTime::now_utc() + ROTATION_GRACE));
     let changed = handlers::update(&state.store, access.tenant.id, row.id, row.version, &handler).await?;
     state.registries.forget(access.tenant.id).await;
-    let tag = tag(&HandlerView::of(&changed, SecretShown::Masked))?;
-    let body = render(&HandlerView::of(&changed, SecretShown::Once))?;
-    Ok(super::respond::json(StatusCode::OK, body, Some(&tag)))
+    answer(&changed, SecretShown::Once)
 }

@@ -25,13 +25,13 @@ pub(super) struct HealthView {
 const OK: &str = r#"{"status":"ok"}"#;
 
 /// Says that the process answers. It asks nothing of the database, whose outage is no reason to restart the process.
-#[utoipa::path(get, path = "/livez", tag = "health", security(()), responses((status = 200, body = HealthView)))]
+#[utoipa::path(get, path = "/livez", operation_id = "get_livez", tag = "health", security(()), responses((status = 200, body = HealthView)))]
 async fn live() -> Response {
     json(StatusCode::OK, OK, None)
 }
 
 /// Says whether requests should be sent here: the database answers, and the process is not shutting down.
-#[utoipa::path(get, path = "/readyz", tag = "health", security(()), responses((status = 200, body = HealthView)))]
+#[utoipa::path(get, path = "/readyz", operation_id = "get_readyz", tag = "health", security(()), responses((status = 200, body = HealthView)))]
 async fn ready(State(state): State<AppState>) -> Result<Response, Problem> {
     if state.is_draining() {
         return Err(Problem::new(Code::Unavailable, "the service is shutting down"));

@@ -2,10 +2,10 @@
 
 use super::AppState;
 use super::auth::Admin;
-use super::extract::{JsonObject, PathPart, Query};
+use super::extract::{JsonObject, NoQuery, PathPart, Query};
 use super::page::{ListView, PageParameters, page_request};
 use super::problem::Problem;
-use super::respond::{created, rfc3339, tagged};
+use super::respond::{created, read_time, rfc3339, tagged};
 use crate::domain::{Faults, Fields, Pointer, Reader, Role};
 use crate::store::keys::{self, KeyRow};
 use axum::extract::State;
@@ -13,7 +13,6 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
 use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -91,7 +90,7 @@ impl KeyView {
 }
 
 /// Lists the tenant's keys, without their secrets.
-#[utoipa::path(get, path = "/v1/keys", tag = "keys", params(PageParameters),
+#[utoipa::path(get, path = "/v1/keys", operation_id = "list_keys", tag = "keys", params(PageParameters),
     responses((status = 200, body = ListView<KeyView>)))]
 async fn list(Admin(access): Admin, State(state): State<AppState>, mut query: Query) -> Result<Response, Problem> {
     let page = page_request(&mut query, |key| Some(key.to_owned()));
@@ -101,11 +100,12 @@ async fn list(Admin(access): Admin, State(state): State<AppState>, mut query: Qu
 }
 
 /// Makes a key. The answer shows it, once.
-#[utoipa::path(post, path = "/v1/keys", tag = "keys", request_body = KeyBody,
+#[utoipa::path(post, path = "/v1/keys", operation_id = "create_key", tag = "keys", request_body = KeyBody,
     responses((status = 201, body = KeyView)))]
 async fn create(
     Admin(access): Admin,
     State(state): State<AppState>,
+    _: NoQuery,
     JsonObject(fields): JsonObject,
 ) -> Result<Response, Problem> {
     let (role, name, expires_at) = read(&fields, OffsetDateTime::now_utc())?;
@@ -116,11 +116,12 @@ async fn create(
 }
 
 /// Revokes a key. Replicas that have just used it may take it for 5 seconds more.
-#[utoipa::path(delete, path = "/v1/keys/{id}", tag = "keys", params(("id" = String, Path, example = "q7Qw0zXk1aBc")),
+#[utoipa::path(delete, path = "/v1/keys/{id}", operation_id = "delete_key", tag = "keys", params(("id" = String, Path, example = "q7Qw0zXk1aBc")),
     responses((status = 204, description = "It does not work any more")))]
 async fn delete(
     Admin(access): Admin,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(id): PathPart<String>,
 ) -> Result<StatusCode, Problem> {
     let gone = !id.contains('\0') && keys::delete(&state.store, access.tenant.id, &id).await?;
@@ -141,7 +142,7 @@ fn read(fields: &Fields, now: OffsetDateTime) -> Result<KeyDraft, Faults> {
     }
     let name = reader.text("name", 200, false);
     let written: Option<String> = reader.optional("expires_at", "a time in RFC 3339");
-    let expires_at = written.as_deref().and_then(|text| OffsetDateTime::parse(text, &Rfc3339).ok());
+    let expires_at = written.as_deref().and_then(read_time);
     if written.is_some() && expires_at.is_none_or(|end| end <= now) {
         reader.fault("expires_at", "expected a time in RFC 3339, in the future");
     }

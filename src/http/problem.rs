@@ -67,6 +67,8 @@ catalogue! {
     NameTaken = "name_taken", CONFLICT, "The name is taken";
     /// The handler is of a kind that signs nothing.
     NotSigned = "not_signed", CONFLICT, "This handler signs nothing";
+    /// The version names a handler that is not there any more.
+    HandlerGone = "handler_gone", CONFLICT, "The version's handler is gone";
     /// Tools use this handler.
     HandlerInUse = "handler_in_use", CONFLICT, "Tools use this handler";
     /// The tenant has as many tools as it may have.

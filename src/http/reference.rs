@@ -48,7 +48,7 @@ static DOCUMENT: LazyLock<(String, String)> = LazyLock::new(|| {
 });
 
 /// Answers this document.
-#[utoipa::path(get, path = "/v1/openapi.json", tag = "reference", security(()), responses((status = 200, description = "OpenAPI 3.1", body = Object)))]
+#[utoipa::path(get, path = "/v1/openapi.json", operation_id = "get_reference", tag = "reference", security(()), responses((status = 200, description = "OpenAPI 3.1", body = Object)))]
 async fn openapi() -> Result<Response, Problem> {
     let (text, tag) = &*DOCUMENT;
     Ok(json(StatusCode::OK, text.as_str(), Some(tag)))
@@ -130,6 +130,7 @@ fn applies(code: Code, path: &str, method: &str, operation: &Map<String, Value>,
         Code::Changed => writes && !path.starts_with("/v1/keys"),
         Code::NameTaken => writes && body && (path == "/v1/handlers" || path.starts_with("/v1/tools")),
         Code::ToolLimit => writes && body && path.starts_with("/v1/tools"),
+        Code::HandlerGone => path.ends_with("/restore"),
         Code::HandlerInUse => method == "delete" && path.starts_with("/v1/handlers"),
         Code::NotSigned => path.ends_with("/rotate-secret"),
         Code::UnknownRoute | Code::MethodNotAllowed => false,

@@ -6,12 +6,17 @@ use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde::Serialize;
-use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use time::{OffsetDateTime, UtcOffset};
 
 /// A time as the API writes it.
 pub(super) fn rfc3339(time: OffsetDateTime) -> String {
     time.format(&Rfc3339).unwrap_or_default()
+}
+
+/// Reads a time in RFC 3339. One that only an offset keeps inside the calendar is none: nothing could hold it in UTC.
+pub(super) fn read_time(text: &str) -> Option<OffsetDateTime> {
+    OffsetDateTime::parse(text, &Rfc3339).ok()?.checked_to_offset(UtcOffset::UTC)
 }
 
 /// The bytes of a representation.

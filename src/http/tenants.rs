@@ -1,7 +1,7 @@
 //! `/v1/tenants`: the operator's view of tenants and their limits.
 
 use super::auth::Operator;
-use super::extract::{JsonObject, PathPart, Query};
+use super::extract::{JsonObject, NoQuery, PathPart, Query};
 use super::page::{ListView, PageParameters, page_request};
 use super::problem::{Code, Problem};
 use super::respond::{created, rfc3339, tagged};
@@ -81,7 +81,7 @@ async fn present(state: &AppState, name: &str) -> Result<TenantRow, Problem> {
 }
 
 /// Lists tenants, by name.
-#[utoipa::path(get, path = "/v1/tenants", tag = "tenants", params(PageParameters),
+#[utoipa::path(get, path = "/v1/tenants", operation_id = "list_tenants", tag = "tenants", params(PageParameters),
     responses((status = 200, body = ListView<TenantView>)))]
 async fn list(_: Operator, State(state): State<AppState>, mut query: Query) -> Result<Response, Problem> {
     let page = page_request(&mut query, |key| Some(key.to_owned()));
@@ -91,23 +91,25 @@ async fn list(_: Operator, State(state): State<AppState>, mut query: Query) -> R
 }
 
 /// Answers a tenant.
-#[utoipa::path(get, path = "/v1/tenants/{tenant}", tag = "tenants", params(("tenant" = String, Path, example = "acme")),
+#[utoipa::path(get, path = "/v1/tenants/{tenant}", operation_id = "get_tenant", tag = "tenants", params(("tenant" = String, Path, example = "acme")),
     responses((status = 200, body = TenantView)))]
 async fn get(
     _: Operator,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
 ) -> Result<Response, Problem> {
     tagged(StatusCode::OK, &TenantView::of(present(&state, &name).await?))
 }
 
 /// Makes a tenant, or replaces what one has.
-#[utoipa::path(put, path = "/v1/tenants/{tenant}", tag = "tenants", request_body = TenantBody,
+#[utoipa::path(put, path = "/v1/tenants/{tenant}", operation_id = "put_tenant", tag = "tenants", request_body = TenantBody,
     params(("tenant" = String, Path, example = "acme"), ("If-Match" = Option<String>, Header, description = "The state that is to be replaced")),
     responses((status = 200, description = "It was replaced", body = TenantView), (status = 201, description = "It was made", body = TenantView)))]
 async fn put(
     _: Operator,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
     JsonObject(fields): JsonObject,
@@ -115,7 +117,7 @@ async fn put(
     let fault = |detail: String| Problem::invalid(Faults::one(Pointer::root(), detail));
     let name = TenantName::parse(&name).map_err(fault)?;
     let draft = TenantDraft::read(&fields)?;
-    for _ in 0..3 {
+    for _ in 0..etag::TRIES {
         let Some(row) = tenants::get(&state.store, &name).await? else {
             etag::check_match(&headers, None)?;
             match tenants::insert(&state.store, &name, &draft).await {
@@ -132,20 +134,21 @@ async fn put(
 }
 
 /// Changes a tenant by a JSON merge patch (RFC 7396).
-#[utoipa::path(patch, path = "/v1/tenants/{tenant}", tag = "tenants",
+#[utoipa::path(patch, path = "/v1/tenants/{tenant}", operation_id = "patch_tenant", tag = "tenants",
     request_body(content((TenantBody = "application/merge-patch+json"), (TenantBody = "application/json"))),
     params(("tenant" = String, Path, example = "acme"), ("If-Match" = Option<String>, Header, description = "The state that is to be changed")),
     responses((status = 200, body = TenantView)))]
 async fn patch(
     _: Operator,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
     JsonObject(changes): JsonObject,
 ) -> Result<Response, Problem> {
-    for _ in 0..3 {
+    for _ in 0..etag::TRIES {
         let row = present(&state, &name).await?;
-        let now = json!({"display_name": row.display_name, "limits": row.limits}).to_string();
+        let now = json!({"display_name": row.display_name, "limits": row.limits.0}).to_string();
         let malformed = |detail| Problem::new(Code::MalformedBody, detail);
         let mut fields = Fields::parse(now.as_bytes()).map_err(malformed)?;
         fields.merge(&changes, &[]).map_err(malformed)?;
@@ -172,12 +175,13 @@ async fn replace(
 }
 
 /// Removes a tenant with all that it owns: keys, handlers, tools, the call log.
-#[utoipa::path(delete, path = "/v1/tenants/{tenant}", tag = "tenants",
+#[utoipa::path(delete, path = "/v1/tenants/{tenant}", operation_id = "delete_tenant", tag = "tenants",
     params(("tenant" = String, Path, example = "acme"), ("If-Match" = Option<String>, Header, description = "The state that is to be removed")),
     responses((status = 204, description = "It is gone")))]
 async fn delete(
     _: Operator,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {

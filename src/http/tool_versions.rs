@@ -1,13 +1,14 @@
 //! `/v1/tools/{name}/versions`: every version that a tool has had.
 
 use super::auth::{Editor, Viewer};
-use super::extract::{PathPart, Query};
+use super::extract::{NoQuery, PathPart, Query};
 use super::handler_view::SecretShown;
 use super::page::{ListView, PageParameters, page_request};
-use super::problem::Problem;
+use super::problem::{Code, Problem};
 use super::respond::{rfc3339, tagged};
 use super::tool_view::{ToolContent, ToolView};
 use super::{AppState, tools};
+use crate::domain::HandlerRef;
 use crate::store::tool_versions::{self, VersionRow};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -54,7 +55,7 @@ async fn present(state: &AppState, tenant: uuid::Uuid, name: &str, version: &str
 }
 
 /// Lists a tool's versions, the newest first.
-#[utoipa::path(get, path = "/v1/tools/{name}/versions", tag = "tools",
+#[utoipa::path(get, path = "/v1/tools/{name}/versions", operation_id = "list_tool_versions", tag = "tools",
     params(("name" = String, Path, example = "get_weather"), PageParameters),
     responses((status = 200, body = ListView<VersionView>)))]
 async fn list(
@@ -71,28 +72,37 @@ async fn list(
 }
 
 /// Answers one version of a tool.
-#[utoipa::path(get, path = "/v1/tools/{name}/versions/{n}", tag = "tools",
+#[utoipa::path(get, path = "/v1/tools/{name}/versions/{n}", operation_id = "get_tool_version", tag = "tools",
     params(("name" = String, Path, example = "get_weather"), ("n" = i32, Path, minimum = 1, example = 1)),
     responses((status = 200, body = VersionView)))]
 async fn get(
     Viewer(access): Viewer,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart((name, version)): PathPart<(String, String)>,
 ) -> Result<Response, Problem> {
     tagged(StatusCode::OK, &VersionView::of(&present(&state, access.tenant.id, &name, &version).await?))
 }
 
 /// Makes a new version with the content of an old one. If the tool says just that already, nothing changes.
-#[utoipa::path(post, path = "/v1/tools/{name}/versions/{n}/restore", tag = "tools",
+#[utoipa::path(post, path = "/v1/tools/{name}/versions/{n}/restore", operation_id = "restore_tool_version", tag = "tools",
     params(("name" = String, Path, example = "get_weather"), ("n" = i32, Path, minimum = 1, example = 1), ("If-Match" = Option<String>, Header, description = "The present state of the tool")),
     responses((status = 200, body = ToolView), (status = 409, description = "It was changed at the same time")))]
 async fn restore(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart((name, version)): PathPart<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let old = present(&state, access.tenant.id, &name, &version).await?;
     let now = tools::present(&state, access.tenant.id, &name).await?;
-    tools::replace(&state, &access, &now, &headers, &old.tool, SecretShown::Masked).await
+    let restored = tools::replace(&state, &access, &now, &headers, &old.tool, SecretShown::Masked).await;
+    restored.map_err(|problem| match (problem.code(), &old.tool.handler) {
+        // There is no body that could be at fault.
+        (Code::InvalidBody, HandlerRef::Named(handler)) => {
+            Problem::new(Code::HandlerGone, format!("this version runs by the handler {handler}, which is gone"))
+        }
+        _ => problem,
+    })
 }

@@ -1,7 +1,7 @@
 //! `/v1/tools`: a tenant's tools.
 
 use super::auth::{Editor, Viewer};
-use super::extract::{JsonObject, PathPart, Query};
+use super::extract::{JsonObject, NoQuery, PathPart, Query};
 use super::handler_view::{SecretShown, check_target, give_signing_secret};
 use super::page::{ListView, PageParameters, page_request};
 use super::problem::{Code, Problem};
@@ -49,7 +49,7 @@ pub(super) async fn present(state: &AppState, tenant: Uuid, name: &str) -> Resul
 }
 
 /// Lists tools, by name.
-#[utoipa::path(get, path = "/v1/tools", tag = "tools", params(PageParameters, Filters),
+#[utoipa::path(get, path = "/v1/tools", operation_id = "list_tools", tag = "tools", params(PageParameters, Filters),
     responses((status = 200, body = ListView<ToolView>)))]
 async fn list(Viewer(access): Viewer, State(state): State<AppState>, mut query: Query) -> Result<Response, Problem> {
     let page = page_request(&mut query, |key| Some(key.to_owned()));
@@ -63,11 +63,12 @@ async fn list(Viewer(access): Viewer, State(state): State<AppState>, mut query: 
 }
 
 /// Makes a tool.
-#[utoipa::path(post, path = "/v1/tools", tag = "tools", request_body = ToolBody,
+#[utoipa::path(post, path = "/v1/tools", operation_id = "create_tool", tag = "tools", request_body = ToolBody,
     responses((status = 201, body = ToolView), (status = 409, description = "The name is taken, or the tenant has all the tools that it may have")))]
 async fn create(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     JsonObject(fields): JsonObject,
 ) -> Result<Response, Problem> {
     let tool = checked(&state, fields, None, None)?;
@@ -75,11 +76,12 @@ async fn create(
 }
 
 /// Answers a tool.
-#[utoipa::path(get, path = "/v1/tools/{name}", tag = "tools", params(("name" = String, Path, example = "get_weather")),
+#[utoipa::path(get, path = "/v1/tools/{name}", operation_id = "get_tool", tag = "tools", params(("name" = String, Path, example = "get_weather")),
     responses((status = 200, body = ToolView)))]
 async fn get(
     Viewer(access): Viewer,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
 ) -> Result<Response, Problem> {
     let row = present(&state, access.tenant.id, &name).await?;
@@ -87,19 +89,20 @@ async fn get(
 }
 
 /// Makes a tool, or replaces one. A PUT of what is there already changes nothing, not even the version.
-#[utoipa::path(put, path = "/v1/tools/{name}", tag = "tools", request_body = ToolBody,
+#[utoipa::path(put, path = "/v1/tools/{name}", operation_id = "put_tool", tag = "tools", request_body = ToolBody,
     params(("name" = String, Path, example = "get_weather"), ("If-Match" = Option<String>, Header, description = "The state that is to be replaced")),
     responses((status = 200, description = "It was replaced", body = ToolView), (status = 201, description = "It was made", body = ToolView), (status = 409, description = "The tenant has all the tools that it may have")))]
 async fn put(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
     JsonObject(fields): JsonObject,
 ) -> Result<Response, Problem> {
     let fault = || Problem::invalid(Faults::one(Pointer::root().key("name"), ToolName::EXPECTED));
     let name = ToolName::parse(&name).ok_or_else(fault)?;
-    for _ in 0..3 {
+    for _ in 0..etag::TRIES {
         let row = tools::get(&state.store, access.tenant.id, &name).await?;
         let tool = checked(&state, fields.clone(), Some(&name), row.as_ref())?;
         let result = if let Some(row) = &row {
@@ -118,19 +121,20 @@ async fn put(
 }
 
 /// Changes a tool by a JSON merge patch (RFC 7396). Schemas, examples and `provider_options` are replaced whole.
-#[utoipa::path(patch, path = "/v1/tools/{name}", tag = "tools",
+#[utoipa::path(patch, path = "/v1/tools/{name}", operation_id = "patch_tool", tag = "tools",
     request_body(content((ToolBody = "application/merge-patch+json"), (ToolBody = "application/json"))),
     params(("name" = String, Path, example = "get_weather"), ("If-Match" = Option<String>, Header, description = "The state that is to be changed")),
     responses((status = 200, body = ToolView)))]
 async fn patch(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
     JsonObject(changes): JsonObject,
 ) -> Result<Response, Problem> {
     let malformed = |detail: String| Problem::new(Code::MalformedBody, detail);
-    for _ in 0..3 {
+    for _ in 0..etag::TRIES {
         let row = present(&state, access.tenant.id, &name).await?;
         let now = render(&ToolContent::of(&row.tool, SecretShown::Masked))?;
         let mut fields = Fields::parse(&now).map_err(malformed)?;
@@ -145,12 +149,13 @@ async fn patch(
 }
 
 /// Removes a tool, its versions, and the handler that was written inside it.
-#[utoipa::path(delete, path = "/v1/tools/{name}", tag = "tools",
+#[utoipa::path(delete, path = "/v1/tools/{name}", operation_id = "delete_tool", tag = "tools",
     params(("name" = String, Path, example = "get_weather"), ("If-Match" = Option<String>, Header, description = "The state that is to be removed")),
     responses((status = 204, description = "It is gone")))]
 async fn delete(
     Editor(access): Editor,
     State(state): State<AppState>,
+    _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
@@ -189,9 +194,10 @@ async fn make(state: &AppState, access: &Access, tool: &Tool) -> Result<Response
     Ok(response)
 }
 
-/// A handler that is newly written inside a tool has a secret that nobody has seen yet.
+/// A webhook that is newly written inside a tool has a secret that nobody has seen yet.
 fn shown(row: &ToolRow, tool: &Tool) -> SecretShown {
-    let new = row.owned_secrets.is_none() && matches!(tool.handler, HandlerRef::Owned(_));
+    let signed = row.owned_secrets.as_ref().is_some_and(|secrets| secrets.signing_secret.is_some());
+    let new = !signed && matches!(tool.handler, HandlerRef::Owned(_));
     if new { SecretShown::Once } else { SecretShown::Masked }
 }
 

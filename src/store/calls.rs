@@ -1,8 +1,8 @@
 //! The log of calls.
 
+use super::json::Json;
 use super::{Page, PageRequest, Store, StoreError};
 use serde_json::value::RawValue;
-use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
 

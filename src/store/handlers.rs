@@ -1,12 +1,12 @@
 //! Handlers: those with a name, and those that belong to one tool.
 
+use super::json::Json;
 use super::seal::Place;
 use super::{Conflict, Page, PageRequest, Store, StoreError, Vault, tenants};
 use crate::domain::handler::HandlerSecrets;
 use crate::domain::{Handler, HandlerName};
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::PgConnection;
-use sqlx::types::Json;
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
 use uuid::Uuid;

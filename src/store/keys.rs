@@ -1,8 +1,8 @@
 //! API keys: hashes, found by their public ids.
 
+use super::json::Json;
 use super::{Page, PageRequest, Store, StoreError};
 use crate::domain::{KeyToken, Role, TenantFacts, TenantLimits, TenantName, key};
-use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
 

@@ -7,6 +7,7 @@
 pub mod calls;
 mod error;
 pub mod handlers;
+mod json;
 pub mod keys;
 mod page;
 pub mod registry;
@@ -17,6 +18,7 @@ pub mod tool_versions;
 pub mod tools;
 
 pub use error::{Conflict, StoreError};
+pub use json::Json;
 pub use page::{Page, PageRequest};
 pub use seal::{MasterKey, Vault};
 

@@ -1,10 +1,10 @@
 //! A tenant's tools with their handlers and its version, all from one statement, so that the label fits the content.
 
 use super::handlers::Sealed;
+use super::json::Json;
 use super::tool_row::{Content, handler_ref};
 use super::{Store, StoreError};
 use crate::domain::{Handler, TenantFacts, TenantLimits, TenantName, Tool};
-use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
 

@@ -1,10 +1,10 @@
 //! Tenants and their limits.
 
+use super::json::Json;
 use super::{Conflict, Page, PageRequest, Store, StoreError};
 use crate::domain::tenant::TenantDraft;
 use crate::domain::{TenantLimits, TenantName};
 use sqlx::PgConnection;
-use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
 

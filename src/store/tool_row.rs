@@ -2,10 +2,10 @@
 
 use super::StoreError;
 use super::handlers::HandlerRow;
+use super::json::Json;
 use crate::domain::schema::SchemaFault;
 use crate::domain::{HandlerName, HandlerRef, InputSchema, Limits, Tool, ToolName, ToolOptions};
 use serde_json::value::RawValue;
-use sqlx::types::Json;
 
 /// What of a tool is stored in the same columns in `tools` and in `tool_versions`.
 #[derive(Clone, Debug)]

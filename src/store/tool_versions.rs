@@ -1,11 +1,11 @@
 //! Every version that a tool has had.
 
 use super::handlers;
+use super::json::Json;
 use super::tool_row::{Content, handler_ref};
 use super::{Page, PageRequest, Store, StoreError};
 use crate::domain::{HandlerName, HandlerRef, Tool, ToolName};
 use sqlx::PgConnection;
-use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
 

@@ -1,6 +1,7 @@
 //! Tools as they are now.
 
 use super::handlers::{self, Sealed};
+use super::json::Json;
 use super::tool_row::{Content, handler_ref};
 use super::{Conflict, Page, PageRequest, Store, StoreError, Vault, tenants, tool_versions};
 use crate::domain::handler::HandlerSecrets;
@@ -8,7 +9,6 @@ use crate::domain::{Handler, HandlerRef, Limits, Tool, ToolName, ToolOptions};
 use secrecy::ExposeSecret;
 use serde_json::value::RawValue;
 use sqlx::PgConnection;
-use sqlx::types::Json;
 use time::OffsetDateTime;
 use uuid::Uuid;
 

@@ -1,0 +1,30 @@
+//! The HTTP contract, over TCP: the production router on a real Postgres, webhooks on loopback, nothing mocked.
+//!
+//! Every answer that any test here gets is held to the service's own reference (`support::contract`): its status and code are
+//! documented, its body fits the documented schema, and an error is a problem.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "clippy's leave for tests does not reach their helper functions"
+)]
+
+mod call_log;
+mod calls;
+mod compatibility;
+mod crowd;
+mod handlers;
+mod keys;
+mod lists;
+mod problems;
+mod providers;
+mod reference;
+mod repairs;
+mod schemas;
+mod secrets;
+mod support;
+mod tenancy;
+mod tenants;
+mod tools;
+mod versions;
+mod warm;

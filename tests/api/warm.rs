@@ -1,0 +1,56 @@
+//! What is asked of the database, counted in the database server's own log.
+
+use crate::support::{TestService, tool, webhook};
+use serde_json::json;
+
+#[tokio::test]
+async fn a_warm_list_of_a_hundred_tools_asks_nothing_of_the_database() {
+    let service = TestService::start().await;
+    let acme = service.tenant("acme").await;
+    acme.editor.put("/v1/handlers/h", &webhook()).await.with(201);
+    for n in 0..97 {
+        acme.editor.put(&format!("/v1/tools/t{n}"), &tool(&format!("t{n}"), &json!("h"), &json!({}))).await.with(201);
+    }
+    let cold = service.database.statements();
+    let first = acme.agent.get("/v1/formats/anthropic/tools").await;
+    assert_eq!(first.with(200)["tools"].as_array().unwrap().len(), 100, "with the three that are built in");
+    let warm = service.database.statements();
+    assert!(warm > cold, "the log counts nothing");
+    for format in ["anthropic", "openai-chat", "gemini", "anthropic"] {
+        for query in ["", "?tag=x", "?name=t1"] {
+            acme.agent.get(&format!("/v1/formats/{format}/tools{query}")).await.with(200);
+        }
+    }
+    acme.agent.with("if-none-match", &first.etag()).get("/v1/formats/anthropic/tools").await.with(304);
+    assert_eq!(service.database.statements(), warm);
+    // An operator's request is as cheap, once the tenant was looked up.
+    acme.operator.get("/v1/formats/anthropic/tools").await.with(200);
+    let known = service.database.statements();
+    acme.operator.get("/v1/formats/anthropic/tools").await.with(200);
+    assert_eq!(service.database.statements(), known);
+}
+
+#[tokio::test]
+async fn a_warm_call_asks_whether_the_log_is_open_and_writes_it() {
+    let service = TestService::start().await;
+    let acme = service.tenant("acme").await;
+    let call = json!({"input": {"expression": "1"}});
+    acme.agent.post("/v1/tools/calculate/calls", &call).await.with(200);
+    let before = service.database.statements();
+    acme.agent.post("/v1/tools/calculate/calls", &call).await.with(200);
+    assert_eq!(service.database.statements() - before, 2);
+}
+
+#[tokio::test]
+async fn eight_that_wait_for_a_cold_list_cost_one_load() {
+    let service = TestService::start().await;
+    let acme = service.tenant("acme").await;
+    acme.agent.get("/v1/tools").await.with(200); // the key is known from here on
+    acme.editor.post("/v1/tools", &tool("t", &webhook(), &json!({}))).await.with(201);
+    let before = service.database.statements();
+    let lists = (0..8).map(|_| acme.agent.get("/v1/formats/anthropic/tools"));
+    for list in futures_util::future::join_all(lists).await {
+        list.with(200);
+    }
+    assert_eq!(service.database.statements() - before, 1);
+}
