@@ -14,6 +14,7 @@ mod handler_view;
 mod handlers;
 mod health;
 mod keys;
+mod mcp;
 mod page;
 mod problem;
 mod reference;
@@ -63,6 +64,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .merge(formats::routes())
         .merge(calls::routes())
         .merge(call_log::routes())
+        .merge(mcp::routes())
         .merge(reference::routes())
         .merge(health::routes())
 }
