@@ -9,7 +9,7 @@ use serde::Serialize;
 /// How many rows a page has where the request does not say.
 const DEFAULT_LIMIT: i64 = 50;
 /// How many rows a page may have.
-pub(super) const MAX_LIMIT: i64 = 200;
+const MAX_LIMIT: i64 = 200;
 
 /// A page as it is answered.
 #[derive(Debug, Serialize, utoipa::ToSchema)]

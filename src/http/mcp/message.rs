@@ -47,7 +47,7 @@ pub(super) enum McpId {
 
 impl Message {
     /// Reads a body.
-    pub(super) fn read(text: &[u8]) -> Result<Self, Refusal> {
+    pub(super) fn read(text: &[u8]) -> Result<Self, Box<Refusal>> {
         let parsed = json::parse(text, MAX_LEVELS);
         let whole = parsed.map_err(|detail| Refusal::of(None, ErrorData::parse_error(detail, None)))?;
         let Some(members) = whole.as_object() else {
@@ -61,7 +61,7 @@ impl Message {
         let id = members.get("id");
         let readable = id.filter(|id| id.is_string() || id.is_number()).cloned();
         match check(members) {
-            Ok(method) => Ok(Self { method, whole }),
+            Ok(method) => Ok(Self { whole, method }),
             Err(error) => Err(Refusal::of(readable, error)),
         }
     }
@@ -99,7 +99,7 @@ impl Message {
     }
 
     /// Refuses this message.
-    pub(super) fn refusal(&self, error: ErrorData) -> Refusal {
+    pub(super) fn refusal(&self, error: ErrorData) -> Box<Refusal> {
         Refusal::of(self.id().cloned(), error)
     }
 }

@@ -7,7 +7,7 @@ use crate::domain::{Answered, Outcome, Tool};
 use crate::execution::{Executed, Origin, Request};
 use crate::format::{FormatName, ListOptions};
 use crate::http::calls::About;
-use crate::http::page::{MAX_LIMIT, cursor, read_cursor};
+use crate::http::page::{cursor, read_cursor};
 use crate::http::problem::{Code, Problem};
 use crate::http::{Access, AppState};
 use crate::registry::{Entry, ListRequest, Registry};
@@ -21,6 +21,8 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
 
+/// The most tools of one page: as many as any list here has at most, for many clients never ask for a second one.
+const MOST_TOOLS: usize = 200;
 /// The most characters of a tool's name that an error repeats; real names have at most 64.
 const MAX_NAME_SHOWN: usize = 100;
 
@@ -124,9 +126,6 @@ impl Exchange<'_> {
         self.tags.iter().all(|tag| entry.tool.tags.contains(tag))
     }
 }
-
-/// The most tools of one page.
-const MOST_TOOLS: usize = MAX_LIMIT.unsigned_abs() as usize;
 
 /// The tools in a rendered list, each as its own bytes: they reach the client as the format wrote them.
 #[derive(Deserialize)]

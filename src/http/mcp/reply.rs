@@ -38,8 +38,8 @@ impl From<Problem> for Fault {
 
 impl Refusal {
     /// Refuses the message that has this id, as far as it could be read.
-    pub(super) const fn of(id: Option<Value>, error: ErrorData) -> Self {
-        Self { id, error }
+    pub(super) fn of(id: Option<Value>, error: ErrorData) -> Box<Self> {
+        Box::new(Self { id, error })
     }
 
     /// The refusal with its status.
