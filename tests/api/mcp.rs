@@ -208,6 +208,9 @@ async fn results_are_text_data_errors_and_pictures() {
         "data" => json_answer(&json!({"text": "22 degrees", "data": {"celsius": 22}})),
         "object" => json_answer(&json!({"celsius": 22})),
         "error" => json_answer(&json!({"error": "no such city"})),
+        "picture" => {
+            b"HTTP/1.1 200 OK\r\ncontent-type: image/png\r\ncontent-length: 8\r\n\r\n\x89PNG\r\n\x1a\n".to_vec()
+        }
         _ => json_answer(&json!({"text": "warm"})),
     })
     .await;
@@ -227,6 +230,8 @@ async fn results_are_text_data_errors_and_pictures() {
         assert_eq!(failed, json!({"content": [{"type": "text", "text": "no such city"}], "isError": true}));
     }
     assert_eq!(call("free", "text").await, json!({"content": [{"type": "text", "text": "warm"}]}));
+    let picture = json!([{"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}]);
+    assert_eq!(call("free", "picture").await, json!({"content": picture}));
     let broken = call("promising", "text").await;
     assert_eq!((&broken["isError"], &broken["content"][1]["text"]), (&json!(true), &json!("warm")), "{broken}");
 }
