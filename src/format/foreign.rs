@@ -94,8 +94,8 @@ mod tests {
 
     #[test]
     fn a_reply_at_the_wrong_format_is_not_taken_for_one_without_calls() {
-        let openai = json!({"choices": [{"message": {"role": "assistant", "content": null, "tool_calls": [
-            {"id": "c", "type": "function", "function": {"name": "t", "arguments": "{}"}}]}}]});
+        let openai = json!({"role": "assistant", "content": null, "tool_calls": [
+            {"id": "c", "type": "function", "function": {"name": "t", "arguments": "{}"}}]});
         let anthropic =
             json!({"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "t", "input": {}}]});
         let responses = json!({"output": [{"type": "function_call", "call_id": "c", "name": "t", "arguments": "{}"}]});
