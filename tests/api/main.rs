@@ -14,6 +14,7 @@ mod calls;
 mod handlers;
 mod keys;
 mod lists;
+mod metrics;
 mod problems;
 mod reference;
 mod secrets;
