@@ -7,6 +7,7 @@ mod auth;
 mod call_log;
 mod call_view;
 mod calls;
+mod compatibility;
 mod etag;
 mod extract;
 mod formats;
@@ -71,6 +72,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .merge(handlers::routes())
         .merge(tools::routes())
         .merge(tool_versions::routes())
+        .merge(compatibility::routes())
         .merge(formats::routes())
         .merge(calls::routes())
         .merge(call_log::routes())

@@ -11,12 +11,17 @@
 
 mod call_log;
 mod calls;
+mod compatibility;
+mod crowd;
 mod handlers;
 mod keys;
 mod lists;
 mod metrics;
 mod problems;
+mod providers;
 mod reference;
+mod repairs;
+mod schemas;
 mod secrets;
 mod support;
 mod tenancy;

@@ -129,7 +129,7 @@ async fn a_body_that_is_too_large_is_413() {
         .request("POST", "/v1/tools", None);
     for _ in 0..17 {
         chunked.extend_from_slice(b"10000\r\n");
-        chunked.extend_from_slice(&[b' '; 0x10000]);
+        chunked.extend_from_slice(" ".repeat(0x10000).as_bytes());
         chunked.extend_from_slice(b"\r\n");
     }
     chunked.extend_from_slice(b"0\r\n\r\n");
@@ -236,8 +236,13 @@ async fn a_database_that_is_away_is_503_and_nothing_is_sent() {
     // What is in memory is still served; what has to be asked or logged is not.
     acme.agent.get("/v1/formats/anthropic/tools").await.with(200);
     service.anonymous().get("/livez").await.with(200);
-    service.anonymous().get("/readyz").await.problem(503, "unavailable");
-    acme.agent.get("/v1/tools").await.problem(503, "unavailable");
-    acme.agent.post("/v1/tools/t/calls", &json!({"input": {"city": "x"}})).await.problem(503, "unavailable");
+    let body = json!({"input": {"city": "x"}});
+    // Beside each other, for each waits for a connection.
+    let nobody = service.anonymous();
+    let (ready, tools, call) =
+        tokio::join!(nobody.get("/readyz"), acme.agent.get("/v1/tools"), acme.agent.post("/v1/tools/t/calls", &body));
+    for answer in [ready, tools, call] {
+        answer.problem(503, "unavailable");
+    }
     assert_eq!(receiver.connections(), 0);
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
 
 mod accepted;
+mod compatibility;
 mod generated;
 mod given;
 mod lists;

@@ -146,3 +146,17 @@ fn property_names_that_a_provider_refuses_are_renamed_and_mapped_back() {
     let (_, schema) = schemas(FormatName::OpenaiChat, &[apps]).remove(0);
     assert_eq!(schema["required"], json!(["filter[name]"]));
 }
+
+#[test]
+fn names_are_mapped_back_below_patterns_too_and_never_onto_another_value() {
+    let one = json!({"type": "object", "properties": {"by (key)": {"type": "integer"}}});
+    let patterns =
+        tool(json!({"name": "t", "input_schema": {"type": "object", "properties": {"free": {"type": "object",
+        "patternProperties": {"^x": one}, "additionalProperties": {"type": "array", "items": one}}}}}));
+    let sent = json!({"free": {"x1": {"by__key": 1}, "y": [{"by__key": 2}], "by__key": 3}});
+    let stored = json!({"free": {"x1": {"by (key)": 1}, "y": [{"by (key)": 2}], "by__key": 3}});
+    assert_eq!(restored(FormatName::Anthropic, &patterns, &sent), stored);
+    let plain = tool(json!({"name": "t", "input_schema": one}));
+    let both = json!({"by__key": 1, "by (key)": 2});
+    assert_eq!(restored(FormatName::Anthropic, &plain, &both), both);
+}

@@ -58,6 +58,7 @@ fn fits(template: &str, path: &str) -> bool {
 pub(crate) fn check(method: &str, target: &str, answer: &Answer) {
     let path = target.split('?').next().unwrap_or_default();
     let told = || format!("{method} {target}: {} {}", answer.status, String::from_utf8_lossy(&answer.body));
+    assert_ne!(answer.status, 500, "a fault of the service: {}", told());
     assert!(answer.header("x-request-id").is_some_and(|id| !id.is_empty()), "no request id: {}", told());
     if path.starts_with("/docs") {
         return; // the viewer's pages
