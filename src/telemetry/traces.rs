@@ -10,6 +10,7 @@ use opentelemetry_otlp::{SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{SdkTracerProvider, Tracer};
 use opentelemetry_sdk::{Resource, error::OTelSdkError};
+use std::sync::atomic::{AtomicBool, Ordering};
 use tracing::{Span, Subscriber};
 use tracing_opentelemetry::{OpenTelemetryLayer, OpenTelemetrySpanExt};
 use tracing_subscriber::registry::LookupSpan;
@@ -20,6 +21,14 @@ pub use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 const TRACEPARENT: &str = "traceparent";
 /// The longest text of a caller's that becomes an attribute, in bytes.
 const MAX_ATTRIBUTE: usize = 256;
+
+/// Whether there is a collector. One for the process, as the spans are. A span cannot be asked: that starts it, and from then on its
+/// name stands.
+static ON: AtomicBool = AtomicBool::new(false);
+
+fn is_on() -> bool {
+    ON.load(Ordering::Relaxed)
+}
 
 /// Sends spans to a collector, in batches, from a thread of its own.
 #[derive(Debug)]
@@ -38,6 +47,7 @@ impl Exporter {
             .any(|(key, value)| key.as_str() == "service.name" && value.as_str().starts_with("unknown_service"));
         let resource = Resource::builder();
         let resource = if unnamed { resource.with_service_name("toolhook") } else { resource };
+        ON.store(true, Ordering::Relaxed);
         let version = opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
         let resource = resource.with_attribute(version).build();
         Ok(Self(SdkTracerProvider::builder().with_batch_exporter(exporter).with_resource(resource).build()))
@@ -101,14 +111,14 @@ pub fn traceparent(span: &Span) -> Option<String> {
 
 /// Calls a span by a name that is only known when it is made. The span has the empty field `otel.name` for it.
 pub fn name(span: &Span, name: impl FnOnce() -> String) {
-    if is_traced(span) {
+    if is_on() {
         span.record("otel.name", name());
     }
 }
 
 /// The same for a span that serves a request.
 pub fn serves(span: &Span, name: impl FnOnce() -> String) {
-    if is_traced(span) {
+    if is_on() {
         span.record("otel.name", name()).record("otel.kind", "server");
     }
 }
@@ -120,7 +130,7 @@ pub fn note(span: &Span, key: &'static str, value: impl Into<Value>) {
 
 /// Says a text of a caller's, which may be of any length.
 pub fn note_text(span: &Span, key: &'static str, text: &str) {
-    if is_traced(span) {
+    if is_on() {
         span.set_attribute(key, text[..text.floor_char_boundary(MAX_ATTRIBUTE)].to_owned());
     }
 }
@@ -129,8 +139,4 @@ pub fn note_text(span: &Span, key: &'static str, text: &str) {
 pub fn failed(span: &Span, code: &'static str) {
     span.set_attribute("error.type", code);
     span.set_status(Status::error(code));
-}
-
-fn is_traced(span: &Span) -> bool {
-    span.context().span().span_context().is_valid()
 }
