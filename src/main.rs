@@ -59,6 +59,12 @@ async fn run(Toolhook { command, logging }: Toolhook) -> Result<(), Failure> {
             let done = cli::dev::run(settings, watched.metrics.clone(), &mut signals()?).await;
             finish(watched, done).await
         }
+        Command::Doctor(doctor) => {
+            let settings = doctor.check(&mut problems);
+            let (logging, settings) = problems.finish(logging.zip(settings))?;
+            cli::logging::start(logging);
+            cli::doctor::run(settings).await
+        }
         Command::Migrate(migrate) => {
             let settings = migrate.check(&mut problems);
             let (logging, settings) = problems.finish(logging.zip(settings))?;

@@ -9,6 +9,7 @@ mod credentials;
 mod database;
 mod demo;
 pub mod dev;
+pub mod doctor;
 mod embedded;
 mod failure;
 pub mod keys;

@@ -61,6 +61,8 @@ pub enum Command {
     Serve(Box<Serve>),
     /// Run the service on this machine to try it: embedded Postgres, a demo tenant, webhooks on loopback
     Dev(Box<Dev>),
+    /// Check a deployment with the settings of `serve`, and say what to do; changes nothing
+    Doctor(Box<Serve>),
     /// Bring the database's schema up to date
     Migrate(Migrate),
     /// Make, list and revoke API keys

@@ -8,6 +8,7 @@ mod availability;
 pub mod calls;
 mod error;
 pub mod handlers;
+pub mod inspection;
 mod json;
 pub mod keys;
 mod page;

@@ -5,6 +5,7 @@
 mod commands;
 mod crash;
 mod dev;
+mod doctor;
 mod http;
 mod outage;
 mod process;
