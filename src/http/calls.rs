@@ -26,6 +26,10 @@ use utoipa_axum::routes;
 /// The deepest body: arguments of 64 levels, with what providers put round them.
 const MAX_LEVELS: usize = 96;
 
+/// The most calls of one reply. No model makes nearly as many; whoever writes a reply must not choose how much memory its
+/// answers take.
+const MAX_CALLS: usize = 1_000;
+
 /// The routes of this file.
 pub(super) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(run_tool)).routes(routes!(run_reply))
@@ -114,6 +118,10 @@ async fn run_reply(
     let deadline = about.deadline(&access);
     let registry = registry(&state, &access).await?;
     let mut calls = (format.format().calls)(&reply).map_err(Problem::invalid_reply)?.calls;
+    if calls.len() > MAX_CALLS {
+        let detail = format!("at most {MAX_CALLS} calls are taken in one reply, this one has {}", calls.len());
+        return Err(Problem::new(Code::InvalidReply, detail));
+    }
     if skip == Some(true) {
         calls.retain(|call| registry.get(&call.name).is_some());
     }

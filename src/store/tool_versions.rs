@@ -36,13 +36,14 @@ struct Row {
 }
 
 impl Row {
-    async fn resolve(self, store: &Store, tenant: Uuid) -> Result<VersionRow, StoreError> {
+    /// The version; nothing if its tool was removed meanwhile, and its handler with it.
+    async fn resolve(self, store: &Store, tenant: Uuid) -> Result<Option<VersionRow>, StoreError> {
         let refuse = |reason: &str| StoreError::inconsistent("tool_versions", &self.name, reason);
         let handler = if let Some(name) = &self.handler_name {
             HandlerRef::Named(HandlerName::parse(name).ok_or_else(|| refuse(HandlerName::EXPECTED))?)
         } else {
-            let row = handlers::by_id(store, tenant, self.handler_id).await?;
-            handler_ref(row.ok_or_else(|| refuse("its handler is gone"))?)?
+            let Some(row) = handlers::by_id(store, tenant, self.handler_id).await? else { return Ok(None) };
+            handler_ref(row)?
         };
         let content = Content {
             name: self.name,
@@ -54,7 +55,7 @@ impl Row {
             tags: self.tags,
             enabled: self.enabled,
         };
-        Ok(VersionRow { tool: content.into_tool(handler)?, version: self.version, created_at: self.created_at })
+        Ok(Some(VersionRow { tool: content.into_tool(handler)?, version: self.version, created_at: self.created_at }))
     }
 }
 
@@ -80,7 +81,7 @@ pub async fn list(
     let page = Page::of(rows.fetch_all(&store.pool).await?, page.limit);
     let mut resolved = Vec::with_capacity(page.rows.len());
     for row in page.rows {
-        resolved.push(row.resolve(store, tenant).await?);
+        resolved.extend(row.resolve(store, tenant).await?);
     }
     Ok(Page { rows: resolved, more: page.more })
 }
@@ -98,7 +99,7 @@ pub async fn get(store: &Store, tenant: Uuid, tool: &ToolName, version: i32) -> 
         version
     );
     match found.fetch_optional(&store.pool).await? {
-        Some(row) => row.resolve(store, tenant).await.map(Some),
+        Some(row) => row.resolve(store, tenant).await,
         None => Ok(None),
     }
 }
