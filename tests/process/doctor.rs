@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::process::Command;
 
 use nix::sys::signal::Signal;
+use sqlx::{Connection as _, Executor as _, PgConnection};
 
 use crate::process::{Ended, Scratch, Server, finish, tool, toolhook};
 
@@ -83,7 +84,7 @@ fn a_deployment_is_looked_at_from_its_first_day() {
     assert!(line(&running, "warn", "webhook names").contains("1 of 2 hosts"), "{}", running.out);
     assert!(running.out.contains("toolhook.invalid"));
     server.stop(Signal::SIGTERM);
-    let wrong = finish(&mut doctor(&url, OTHER_KEY));
+    let wrong = finish(doctor(&url, OTHER_KEY).env("TOOLHOOK_EGRESS_PLAIN_HTTP", "true"));
     wrong.complains(1, &["1 check failed"]);
     assert!(line(&wrong, "FAIL", "master key").contains("does not open 2 of 2"));
     postgres.stop();
@@ -115,10 +116,7 @@ fn a_role_is_held_to_what_the_service_needs() {
     let postgres = scratch.postgres();
     let url = postgres.url("postgres");
     run(&["migrate"], &url);
-    let sql = |statement: &str| {
-        let ended = finish(toolhook_sql(&url).arg("-c").arg(statement));
-        assert_eq!(ended.code, Some(0), "{}", ended.err);
-    };
+    let sql = |statements| execute(&url, statements);
     sql(
         "create role app login; grant usage on schema public to app; grant select on all tables in schema public to app",
     );
@@ -137,9 +135,12 @@ fn a_role_is_held_to_what_the_service_needs() {
     postgres.stop();
 }
 
-/// The client that comes with Postgres.
-fn toolhook_sql(url: &str) -> Command {
-    let mut command = Command::new("psql");
-    command.args(["-X", "-q", "-v", "ON_ERROR_STOP=1"]).arg(url);
-    command
+/// Runs statements as the owner.
+fn execute(url: &str, statements: &'static str) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut connection = PgConnection::connect(url).await.unwrap();
+        connection.execute(sqlx::raw_sql(statements)).await.unwrap();
+        connection.close().await.unwrap();
+    });
 }
