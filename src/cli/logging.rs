@@ -12,6 +12,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use super::{Failure, collector::Courier};
 use crate::config::settings::{Logging, Telemetry};
+use crate::store;
 use crate::telemetry::{Metrics, PoolWaits, traces::Exporter};
 
 /// Starts logging. To be called once, before anything logs.
@@ -32,7 +33,8 @@ pub fn start_server(settings: Logging, telemetry: &Telemetry) -> Result<Watched,
     let metrics = Metrics::default();
     let exporter = telemetry.traces.clone().map(exporter).transpose()?;
     let spans = exporter.as_ref().map(|exporter| exporter.layer().with_filter(filter_fn(is_ours)));
-    let waits = PoolWaits::new(metrics.clone()).with_filter(filter_fn(PoolWaits::concerns));
+    let (target, seconds) = store::WAITS;
+    let waits = PoolWaits::new(metrics.clone(), seconds).with_filter(filter_fn(move |about| about.target() == target));
     Registry::default().with(spans).with(waits).with(log(settings)).init();
     if let Some(url) = &telemetry.traces {
         tracing::info!(collector = url.host_str(), "traces are sent");

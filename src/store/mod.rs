@@ -37,6 +37,9 @@ static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!();
 /// How long a request waits for a connection. Short: when Postgres is away, callers are to hear it at once.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// The records in which the pool says how long somebody waited for a connection: their target, and the field with the seconds.
+pub const WAITS: (&str, &str) = ("sqlx::pool::acquire", "acquired_after_secs");
+
 /// The database, with the keys that open its sealed columns. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {

@@ -27,7 +27,7 @@ async fn known_requests_are_counted() {
     }
     service.anonymous().get("/v1/tools").await.with(401);
     let after = Exposition::of(&service).await;
-    let grew = |sample: &str| after.value(sample) - before.value(sample);
+    let grew = |sample: &str| after.count(sample) - before.count(sample);
 
     let requests = |route: &str, method: &str, status: &str| {
         grew(&format!(
@@ -35,33 +35,33 @@ async fn known_requests_are_counted() {
         ))
     };
     let run_tool = "/v1/tools/{name}/calls";
-    assert_eq!(requests(run_tool, "POST", "2xx"), 3.0);
-    assert_eq!(requests(run_tool, "POST", "4xx"), 1.0);
-    assert_eq!(requests("/v1/formats/{format}/calls", "POST", "2xx"), 1.0);
-    assert_eq!(requests("/v1/formats/{format}/tools", "GET", "2xx"), 3.0);
-    assert_eq!(requests("/v1/tools", "GET", "4xx"), 1.0);
+    assert_eq!(requests(run_tool, "POST", "2xx"), 3);
+    assert_eq!(requests(run_tool, "POST", "4xx"), 1);
+    assert_eq!(requests("/v1/formats/{format}/calls", "POST", "2xx"), 1);
+    assert_eq!(requests("/v1/formats/{format}/tools", "GET", "2xx"), 3);
+    assert_eq!(requests("/v1/tools", "GET", "4xx"), 1);
     let calls = |format: &str, handler: &str, status: &str, code: &str| {
         grew(&format!(
             r#"toolhook_calls_total{{format="{format}",handler="{handler}",status="{status}",code="{code}"}}"#
         ))
     };
-    assert_eq!(calls("none", "webhook", "succeeded", "none"), 2.0);
-    assert_eq!(calls("none", "webhook", "rejected", "invalid_input"), 1.0);
-    assert_eq!(calls("anthropic", "native", "succeeded", "none"), 1.0);
-    assert_eq!(calls("anthropic", "none", "rejected", "unknown_tool"), 1.0);
+    assert_eq!(calls("none", "webhook", "succeeded", "none"), 2);
+    assert_eq!(calls("none", "webhook", "rejected", "invalid_input"), 1);
+    assert_eq!(calls("anthropic", "native", "succeeded", "none"), 1);
+    assert_eq!(calls("anthropic", "none", "rejected", "unknown_tool"), 1);
     let handled = |handler: &str| {
         grew(&format!(r#"toolhook_handler_duration_seconds_count{{handler="{handler}",status="succeeded"}}"#))
     };
-    assert_eq!((handled("webhook"), handled("native")), (2.0, 1.0));
-    assert_eq!(grew("toolhook_log_writes_total{outcome=\"ok\"}"), 4.0);
-    assert_eq!(grew("toolhook_log_write_calls_sum"), 5.0);
-    assert_eq!(grew("toolhook_registry_loads_total{outcome=\"ok\"}"), 1.0, "after the tool was written");
-    assert_eq!(grew("toolhook_registry_hits_total"), 7.0);
-    assert_eq!(after.value("toolhook_database_up"), 1.0);
-    assert_eq!(after.value("toolhook_database_connections_limit"), 10.0);
-    assert_eq!(after.value("toolhook_http_requests_in_flight"), 1.0, "the one that asks");
-    assert_eq!(after.value("toolhook_calls_in_flight"), 0.0);
-    assert_eq!(after.value(&format!("toolhook_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"))), 1.0);
+    assert_eq!((handled("webhook"), handled("native")), (2, 1));
+    assert_eq!(grew("toolhook_log_writes_total{outcome=\"ok\"}"), 4);
+    assert_eq!(grew("toolhook_log_write_calls_sum"), 5);
+    assert_eq!(grew("toolhook_registry_loads_total{outcome=\"ok\"}"), 1, "after the tool was written");
+    assert_eq!(grew("toolhook_registry_hits_total"), 7);
+    assert_eq!(after.count("toolhook_database_up"), 1);
+    assert_eq!(after.count("toolhook_database_connections_limit"), 10);
+    assert_eq!(after.count("toolhook_http_requests_in_flight"), 1, "the one that asks");
+    assert_eq!(after.count("toolhook_calls_in_flight"), 0);
+    assert_eq!(after.count(&format!("toolhook_build_info{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"))), 1);
 }
 
 #[tokio::test]
@@ -77,11 +77,11 @@ async fn what_is_under_way_is_seen_and_a_client_that_goes_is_counted() {
     let request = acme.agent.request("POST", "/v1/tools/slow/calls", Some(body.as_bytes()));
     let _ = tokio::time::timeout(Duration::from_millis(150), exchange(service.address, &request)).await;
     let seen = Exposition::of(&service).await;
-    assert_eq!(seen.value("toolhook_calls_in_flight"), 1.0, "it goes on without its client");
+    assert_eq!(seen.count("toolhook_calls_in_flight"), 1, "it goes on without its client");
     eventually(async || {
         let seen = Exposition::of(&service).await;
         let gone = r#"toolhook_http_request_duration_seconds_count{route="/v1/tools/{name}/calls",method="POST",status="gone"}"#;
-        (seen.value(gone) == 1.0 && seen.value("toolhook_calls_in_flight") == 0.0).then_some(())
+        (seen.count(gone) == 1 && seen.count("toolhook_calls_in_flight") == 0).then_some(())
     })
     .await;
 }

@@ -27,7 +27,8 @@ fn with_settings(arguments: &[&str], url: &str, master_key: &str) -> Command {
 fn line<'a>(ended: &'a Ended, level: &str, about: &str) -> &'a str {
     let start = format!("{level:<4}  {about} ");
     let line = ended.out.lines().find(|line| line.starts_with(&start));
-    line.unwrap_or_else(|| panic!("no `{start}` in:\n{}{}", ended.out, ended.err))
+    assert!(line.is_some(), "no `{start}` in:\n{}{}", ended.out, ended.err);
+    line.unwrap()
 }
 
 fn run(arguments: &[&str], url: &str) -> String {

@@ -67,6 +67,13 @@ fn key(url: &str) -> String {
     run(&["keys", "create", "--role", "editor", "--tenant", "acme"])
 }
 
+const LIST: &str = "/v1/formats/openai-chat/tools";
+
+/// A call of the tool `seen`.
+fn call(server: &Server, key: &str) -> Answer {
+    send(&server.base_url, key, "POST", "/v1/tools/seen/calls", Some(&json!({"input": {}}))).unwrap()
+}
+
 #[test]
 fn lists_go_on_without_postgres_and_calls_are_refused_before_anything_is_sent() {
     let scratch = Scratch::new();
@@ -75,58 +82,28 @@ fn lists_go_on_without_postgres_and_calls_are_refused_before_anything_is_sent() 
     let (key, webhook) = (key(&url), Webhook::start("ok"));
     let server = Server::start(&scratch, &mut serve(&url));
     server.expect(201, &key, ("POST", "/v1/tools"), Some(&tool("seen", &webhook.url)));
-    let call = || send(&server.base_url, &key, "POST", "/v1/tools/seen/calls", Some(&json!({"input": {}}))).unwrap();
-    assert_eq!(call().status, 200);
-    let list = server.get(&key, "/v1/formats/openai-chat/tools").unwrap();
+    assert_eq!(call(&server, &key).status, 200);
+    let list = server.get(&key, LIST).unwrap();
     let over = Arc::new(AtomicBool::new(false));
     let callers: Vec<_> =
         (0..4).map(|_| ask_again_and_again(server.base_url.clone(), key.clone(), Arc::clone(&over))).collect();
     thread::sleep(Duration::from_millis(300));
 
     postgres.stop();
-    let began = Instant::now();
-    let mut slowest = Duration::ZERO;
-    while began.elapsed() < OUTAGE {
-        let asked = Instant::now();
-        let refused = call();
-        assert_eq!((refused.status, &refused.body["code"]), (503, &json!("unavailable")), "{}", refused.text);
-        assert!(refused.header("retry-after").is_some());
-        slowest = slowest.max(asked.elapsed());
-        thread::sleep(Duration::from_millis(50));
-    }
-    assert!(slowest < Duration::from_secs(3), "refused only after {slowest:?}");
-    let (asked, stale) = (Instant::now(), server.get(&key, "/v1/formats/openai-chat/tools").unwrap());
-    assert!(asked.elapsed() < Duration::from_secs(1), "nobody waits for a database that is known to be away");
-    assert_eq!((stale.status, &stale.text), (200, &list.text));
-    assert!(stale.header("toolhook-stale").is_some(), "{}", stale.head);
-    let tag = stale.header("etag").unwrap().to_owned();
-    let headers = [("authorization", format!("Bearer {key}")), ("if-none-match", tag)];
-    let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let known = send_with(&server.base_url, &headers, "GET", "/v1/formats/openai-chat/tools", None).unwrap();
-    assert_eq!(known.status, 304);
-    assert!(known.header("toolhook-stale").is_some(), "{}", known.head);
-    assert_eq!(server.get("", "/readyz").unwrap().status, 503);
-    assert_eq!(server.get("", "/livez").unwrap().status, 200);
-    let metrics = server.get("", "/metrics").unwrap().text;
-    assert!(
-        metrics.contains("toolhook_database_up 0\n") && metrics.contains("toolhook_stale_lists_total "),
-        "{metrics}"
-    );
-    // A key that nobody has used yet cannot be known.
-    let other = format!("{}{}", &key[..key.len() - 4], "aaaa");
-    assert_eq!(server.get(&other, "/v1/tools").unwrap().status, 401, "a mistyped key is one without a database");
+    calls_are_refused(&server, &key);
+    what_is_in_memory_is_served(&server, &key, &list);
     assert_eq!(webhook.posted(<[_]>::len), 1, "nothing was sent");
 
     let postgres = scratch.postgres();
-    let (back, mut last) = (Instant::now(), 0);
-    while last != 200 {
-        assert!(back.elapsed() < Duration::from_secs(10), "it does not come back: {last}\n{}", server.logged());
-        last = call().status;
+    let (back, mut status) = (Instant::now(), 0);
+    while status != 200 {
+        assert!(back.elapsed() < Duration::from_secs(10), "it does not come back: {status}\n{}", server.logged());
+        status = call(&server, &key).status;
         thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(webhook.posted(<[_]>::len), 2);
     server.expect(200, &key, ("GET", "/v1/calls"), None);
-    assert!(server.get(&key, "/v1/formats/openai-chat/tools").unwrap().header("toolhook-stale").is_none());
+    assert!(server.get(&key, LIST).unwrap().header("toolhook-stale").is_none());
     over.store(true, Ordering::SeqCst);
     for caller in callers {
         let seen = caller.join().unwrap();
@@ -137,6 +114,39 @@ fn lists_go_on_without_postgres_and_calls_are_refused_before_anything_is_sent() 
     }
     server.stop(Signal::SIGTERM);
     postgres.stop();
+}
+
+fn calls_are_refused(server: &Server, key: &str) {
+    let (began, mut slowest) = (Instant::now(), Duration::ZERO);
+    while began.elapsed() < OUTAGE {
+        let refusing = Instant::now();
+        let refused = call(server, key);
+        assert_eq!((refused.status, &refused.body["code"]), (503, &json!("unavailable")), "{}", refused.text);
+        assert!(refused.header("retry-after").is_some());
+        slowest = slowest.max(refusing.elapsed());
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert!(slowest < Duration::from_secs(3), "refused only after {slowest:?}");
+}
+
+fn what_is_in_memory_is_served(server: &Server, key: &str, list: &Answer) {
+    let (began, stale) = (Instant::now(), server.get(key, LIST).unwrap());
+    assert!(began.elapsed() < Duration::from_secs(1), "nobody waits for a database that is known to be away");
+    assert_eq!((stale.status, &stale.text), (200, &list.text));
+    assert!(stale.header("toolhook-stale").is_some(), "{}", stale.head);
+    let (authorization, tag) = (format!("Bearer {key}"), stale.header("etag").unwrap());
+    let headers = [("authorization", authorization.as_str()), ("if-none-match", tag)];
+    let known = send_with(&server.base_url, &headers, "GET", LIST, None).unwrap();
+    assert_eq!(known.status, 304);
+    assert!(known.header("toolhook-stale").is_some(), "{}", known.head);
+    assert_eq!(server.get("", "/readyz").unwrap().status, 503);
+    assert_eq!(server.get("", "/livez").unwrap().status, 200);
+    let metrics = server.get("", "/metrics").unwrap().text;
+    for line in ["toolhook_database_up 0\n", "toolhook_stale_lists_total "] {
+        assert!(metrics.contains(line), "{metrics}");
+    }
+    let mistyped = format!("{}aaaa", &key[..key.len() - 4]);
+    assert_eq!(server.get(&mistyped, "/v1/tools").unwrap().status, 401, "which is known without a database");
 }
 
 #[test]

@@ -38,9 +38,8 @@ pub(super) async fn look(settings: &Serve, webhooks: Vec<String>, findings: &mut
 
 /// Whether the port is free, or one of ours has it.
 async fn port(about: &'static str, listen: &str, path: &str) -> Finding {
-    let error = match TcpListener::bind(listen).await {
-        Ok(_) => return Finding::ok(about, format!("{listen} is free")),
-        Err(error) => error,
+    let Err(error) = TcpListener::bind(listen).await else {
+        return Finding::ok(about, format!("{listen} is free"));
     };
     if error.kind() == ErrorKind::AddrInUse {
         if matches!(timeout(PATIENCE, answers(listen, path)).await, Ok(Ok(true))) {

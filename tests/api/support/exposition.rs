@@ -48,9 +48,9 @@ impl Exposition {
         Self { text: text.to_owned(), samples }
     }
 
-    /// A sample's value; 0 if nothing was counted.
-    pub(crate) fn value(&self, series: &str) -> f64 {
-        self.samples.get(series).copied().unwrap_or_default()
+    /// A sample that is a whole number; 0 if nothing was counted.
+    pub(crate) fn count(&self, series: &str) -> i64 {
+        self.samples.get(series).copied().unwrap_or_default().to_string().parse().unwrap()
     }
 
     /// Every series.
