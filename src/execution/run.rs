@@ -90,7 +90,7 @@ impl Shared<'_> {
 
     /// Answers one call, within its own span.
     async fn traced(&self, checked: Checked) -> Executed {
-        let span = told::span(checked.id, &checked.call, checked.entry.as_deref());
+        let span = told::span(checked.id, &checked.call, checked.entry.as_deref(), self.traceparent.as_deref());
         let executed = self.execute(checked).instrument(span.clone()).await;
         told::ended(&span, &executed);
         executed

@@ -140,11 +140,16 @@ async fn tools(
     };
     // A tenant's own, and only good while it is unchanged.
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    mark_stale(&state, &mut response);
+    Ok(response)
+}
+
+/// Says of a list, if the database is away, that it is from memory.
+pub(super) fn mark_stale(state: &AppState, response: &mut Response) {
     if let Some(silence) = state.store.away_for() {
         response.headers_mut().insert(STALE, HeaderValue::from(silence.as_secs()));
         state.metrics.stale_list();
     }
-    Ok(response)
 }
 
 fn read(query: &mut Query) -> ListRequest {

@@ -15,6 +15,7 @@ mod handler_view;
 mod handlers;
 mod health;
 mod keys;
+mod mcp;
 mod metrics;
 mod page;
 mod problem;
@@ -76,6 +77,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .merge(formats::routes())
         .merge(calls::routes())
         .merge(call_log::routes())
+        .merge(mcp::routes())
         .merge(reference::routes())
         .merge(health::routes())
 }

@@ -102,6 +102,14 @@ pub fn follow(span: &Span, traceparent: Option<&str>) {
     }
 }
 
+/// The same for a span within another, which stays there if that is in the caller's trace already.
+pub fn follow_from(within: &Span, span: &Span, given: Option<&str>) {
+    let trace = |text: &str| text.split('-').nth(1).map(str::to_owned);
+    if is_on() && given.and_then(trace) != traceparent(within).as_deref().and_then(trace) {
+        follow(span, given);
+    }
+}
+
 /// What a request that is sent from within this span says of the trace; nothing while nothing is traced.
 pub fn traceparent(span: &Span) -> Option<String> {
     let mut written = Written::default();

@@ -139,6 +139,11 @@ fn what_is_in_memory_is_served(server: &Server, key: &str, list: &Answer) {
     let known = send_with(&server.base_url, &headers, "GET", LIST, None).unwrap();
     assert_eq!(known.status, 304);
     assert!(known.header("toolhook-stale").is_some(), "{}", known.head);
+    let headers = [("authorization", authorization.as_str()), ("accept", "application/json, text/event-stream")];
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let over_mcp = send_with(&server.base_url, &headers, "POST", "/mcp", Some(&message)).unwrap();
+    assert_eq!(over_mcp.status, 200, "{}", over_mcp.text);
+    assert!(over_mcp.header("toolhook-stale").is_some(), "{}", over_mcp.head);
     assert_eq!(server.get("", "/readyz").unwrap().status, 503);
     assert_eq!(server.get("", "/livez").unwrap().status, 200);
     let metrics = server.get("", "/metrics").unwrap().text;

@@ -16,6 +16,7 @@ use crate::process::{Credentials, Scratch, Server, tool, toolhook};
 use crate::webhook::{Posted, Webhook};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const MCP_TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const CALLER: &str = "00f067aa0ba902b7";
 
 fn dev(scratch: &Scratch) -> Command {
@@ -77,6 +78,15 @@ fn a_trace_goes_from_the_caller_over_the_call_to_the_webhook() {
     let headers = [("authorization", authorization.as_str()), ("traceparent", &traceparent)];
     let answer = send_with(&server.base_url, &headers, "POST", "/v1/formats/anthropic/calls", Some(&reply)).unwrap();
     assert_eq!(answer.status, 200, "{}", answer.text);
+    // MCP has a place of its own for the trace.
+    let meta = json!({"traceparent": format!("00-{MCP_TRACE}-{CALLER}-01")});
+    let params = json!({"name": "seen", "arguments": {}, "_meta": meta});
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let headers = [("authorization", authorization.as_str()), ("accept", "application/json, text/event-stream")];
+    let answer = send_with(&server.base_url, &headers, "POST", "/mcp", Some(&message)).unwrap();
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    let over_mcp = webhook.posted(|posted| posted[1].header("traceparent").unwrap().to_owned());
+    assert!(over_mcp.starts_with(&format!("00-{MCP_TRACE}-")) && !over_mcp.contains(CALLER), "{over_mcp}");
     let passed_on = webhook.posted(|posted| posted[0].header("traceparent").unwrap().to_owned());
     server.stop(Signal::SIGTERM); // which sends what is left
 
