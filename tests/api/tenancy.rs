@@ -40,6 +40,7 @@ const NEEDED: &[(&str, &str, Option<&str>)] = &[
     ("GET", "/v1/openapi.json", None),
     ("GET", "/livez", None),
     ("GET", "/readyz", None),
+    ("GET", "/metrics", None),
 ];
 
 const ROLES: [&str; 5] = ["viewer", "agent", "editor", "admin", "operator"];
