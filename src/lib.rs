@@ -62,8 +62,9 @@
 //! digit); the format finds the calls; a task of its own runs and logs them, so that a caller that hangs up does not cut
 //! one in half. Each call is found, admitted, read and held against its schema before anything is sent; neighbours that
 //! are `concurrent` run beside each other, any other call runs alone. A webhook's request is serialized once, and those
-//! bytes are signed and sent. Its answer becomes an outcome, is held against what the tool promised, cut to its cap, and
-//! logged in one statement for the whole reply; then the format renders one result per call.
+//! bytes are signed and sent. Its answer becomes an outcome, is held against what the tool promised, and cut to its
+//! cap. The [`execution::Journal`] logs the calls of all requests in flight in one commit, and then the format renders one
+//! result per call.
 //!
 //! Requests fail with problem documents; *tools fail with results*. An unknown tool, an invalid input, a time-out, a refused
 //! address or a 500 from the webhook is a result that the model can read and act on. Only keys, unreadable envelopes and our

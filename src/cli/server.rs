@@ -38,7 +38,7 @@ pub(super) async fn run(
     signals: &mut Signals,
 ) -> Result<(), Failure> {
     let egress = Egress::new(service.egress).map_err(Failure::because("cannot make the client for webhooks"))?;
-    let settings = Settings { cached_tenants: serving.cached_tenants };
+    let settings = Settings { cached_tenants: serving.cached_tenants, call_log: serving.call_log };
     let state = AppState::new(service.store.clone(), egress, service.natives, settings);
     let stop = CancellationToken::new();
     // Answers are small, and a peer that waits for the rest of one should not wait for a timer.

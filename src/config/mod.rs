@@ -23,11 +23,13 @@ pub use problems::Problems;
 pub use serve::Serve;
 pub use tenants::Tenants;
 
+use crate::execution::CallLog;
 use problems::{Handed, database_url, number};
 
 const LISTEN: &str = "127.0.0.1:8080";
 const CONNECTIONS: &str = "20";
 const CACHED_TENANTS: &str = "10000";
+const CALL_LOG: &str = "durable";
 /// Shorter than the 30 s that orchestrators give before they kill.
 const GRACE_MS: &str = "25000";
 const LOG_FORMAT: &str = "text";
@@ -103,6 +105,9 @@ struct Serving {
     /// The most tenants whose tools are kept in memory
     #[arg(long, env = "TOOLHOOK_CACHED_TENANTS", value_name = "N", default_value = CACHED_TENANTS)]
     cached_tenants: String,
+    /// When a call's record has to be in the database: before the answer (durable), or soon after (relaxed)
+    #[arg(long, env = "TOOLHOOK_CALL_LOG", value_name = "durable|relaxed", default_value = CALL_LOG)]
+    call_log: String,
     /// How long running calls may take after SIGTERM or Ctrl-C, in milliseconds; a second signal ends at once
     #[arg(long, env = "TOOLHOOK_SHUTDOWN_GRACE_MS", value_name = "MS", default_value = GRACE_MS)]
     shutdown_grace_ms: String,
@@ -138,11 +143,17 @@ impl Serving {
         let listen = problems.read("TOOLHOOK_LISTEN", given(&self.listen, LISTEN), problems::listen);
         let cached_tenants = given(&self.cached_tenants, CACHED_TENANTS);
         let cached_tenants = problems.read("TOOLHOOK_CACHED_TENANTS", cached_tenants, number(1, 10_000_000));
+        let call_log = problems.read("TOOLHOOK_CALL_LOG", given(&self.call_log, CALL_LOG), |text| match text {
+            "durable" => Ok(CallLog::Durable),
+            "relaxed" => Ok(CallLog::Relaxed),
+            _ => Err(format!("is `{text}`: expected durable or relaxed")),
+        });
         let grace = given(&self.shutdown_grace_ms, GRACE_MS);
         let grace = problems.read("TOOLHOOK_SHUTDOWN_GRACE_MS", grace, number(0, LONGEST_GRACE_MS));
         Some(settings::Serving {
             listen: listen?,
             cached_tenants: cached_tenants?,
+            call_log: call_log?,
             grace: Duration::from_millis(grace?),
         })
     }

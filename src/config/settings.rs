@@ -6,6 +6,7 @@ use secrecy::SecretString;
 use tracing_subscriber::EnvFilter;
 
 use crate::egress::Policy;
+use crate::execution::CallLog;
 use crate::store::MasterKey;
 
 /// How `toolhook serve` runs.
@@ -44,6 +45,8 @@ pub struct Serving {
     pub listen: String,
     /// The most tenants whose tools are kept in memory.
     pub cached_tenants: u64,
+    /// When a call's record has to be in the database.
+    pub call_log: CallLog,
     /// How long running calls may take after a signal to stop.
     pub grace: Duration,
 }

@@ -1,22 +1,37 @@
 //! The log: a call is in it before it is answered.
 
 use super::Executed;
+use super::health::Health;
+use super::lane::{Lane, Write};
 use crate::domain::{Outcome, Success};
-use crate::store::calls::{self, CallRow};
-use crate::store::{Store, StoreError};
+use crate::store::calls::{CallRow, Record};
+use crate::store::{Store, StoreError, Writer};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// How often a record is tried while the database is away, and how long is waited between.
-const TRIES: u32 = 5;
-const PAUSE: Duration = Duration::from_millis(200);
+/// How long an answer waits for its record while the database is away. The call has run, so its caller is told what came
+/// of it even then; the record is kept and written as soon as the database is back.
+const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Writes the log of calls. Cheap to clone.
-#[derive(Clone, Debug)]
+/// When a call's record has to be in the database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallLog {
+    /// Before the call is answered; and no call is sent while the database is away.
+    #[default]
+    Durable,
+    /// Soon after: a process that dies loses the records of its last moments.
+    Relaxed,
+}
+
+/// Writes the log of calls, those of all requests in flight together. Cheap to clone.
+#[derive(Clone)]
 pub struct Journal {
     store: Store,
+    lane: Lane<Append>,
+    health: Health,
+    mode: CallLog,
 }
 
 /// Where calls came from.
@@ -29,31 +44,95 @@ pub struct Origin {
 }
 
 impl Journal {
-    /// A log in this database.
-    pub const fn new(store: Store) -> Self {
-        Self { store }
+    /// A log in this database, with its writer.
+    pub fn start(store: Store, mode: CallLog) -> Self {
+        let health = Health::default();
+        let lane = Lane::start(Append { writer: Writer::new(store.clone()), health: health.clone() });
+        Self { store, lane, health, mode }
     }
 
-    /// Whether the log can be written now. Asked before anything is sent: a call that could not be logged is not run.
+    /// Whether calls may be sent: one that could not be logged is not run, unless the log is relaxed.
     pub async fn is_open(&self) -> Result<(), StoreError> {
-        self.store.ping().await
+        if self.mode == CallLog::Relaxed {
+            return Ok(());
+        }
+        if self.lane.is_full() {
+            return Err(StoreError::away());
+        }
+        self.health.check(&self.store).await
     }
 
-    /// Logs answered calls, in one commit. The calls have run, so a database that went away meanwhile is waited for, for
-    /// about a second; a record that cannot be kept even then goes to the service's own log, without input and result.
+    /// Logs the answered calls of one request: on return they are committed, if the log is durable.
     pub async fn record(&self, tenant: Uuid, request_id: &str, origin: &Origin, executed: &[Executed]) {
-        let rows: Vec<CallRow> = executed.iter().map(|call| row(call, request_id, origin)).collect();
-        for attempt in 1..=TRIES {
-            match calls::append(&self.store, tenant, &rows).await {
-                Ok(()) => return,
-                Err(error) if error.is_unavailable() && attempt < TRIES => tokio::time::sleep(PAUSE).await,
-                Err(error) => {
-                    let ids: Vec<String> = rows.iter().map(|call| format!("{} {}", call.id, call.status)).collect();
-                    tracing::error!(%error, request_id, calls = ids.join(", "), "answered calls could not be logged");
-                    return;
-                }
+        let calls: Vec<Record> =
+            executed.iter().map(|call| Record { tenant, call: row(call, request_id, origin) }).collect();
+        let bytes = calls.iter().map(|record| record.call.bytes()).sum();
+        let told = self.lane.put(calls, bytes);
+        let Ok(told) = tokio::time::timeout(PATIENCE, told).await else {
+            tracing::error!(request_id, calls = ids(executed), "answered calls are not logged: too many wait already");
+            return;
+        };
+        if self.mode == CallLog::Relaxed {
+            return;
+        }
+        match tokio::time::timeout(PATIENCE, told).await {
+            Ok(Ok(Ok(()))) => {}
+            Ok(Ok(Err(error))) => {
+                tracing::error!(%error, request_id, calls = ids(executed), "answered calls could not be logged");
+            }
+            Ok(Err(_)) => tracing::error!(request_id, calls = ids(executed), "answered calls came after the log's end"),
+            Err(_) => {
+                tracing::warn!(
+                    request_id,
+                    calls = ids(executed),
+                    "answered calls are not logged yet: the database is away"
+                );
             }
         }
+    }
+
+    /// Waits until everything is written, and ends the writer.
+    pub async fn finish(&self) {
+        self.lane.finish().await;
+    }
+}
+
+impl std::fmt::Debug for Journal {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Journal")
+    }
+}
+
+/// The calls as an operator can look for them in the service's own log: without input and result.
+fn ids(executed: &[Executed]) -> String {
+    let ids: Vec<String> =
+        executed.iter().map(|call| format!("{} {}", call.id, call.outcome.status().as_str())).collect();
+    ids.join(", ")
+}
+
+/// Writes records.
+struct Append {
+    writer: Writer,
+    health: Health,
+}
+
+impl Write for Append {
+    type Item = Vec<Record>;
+    type Done = ();
+    const PATIENT: bool = true;
+
+    async fn write(&mut self, items: &[Vec<Record>]) -> Result<Vec<()>, StoreError> {
+        let records: Vec<&Record> = items.iter().flatten().collect();
+        self.writer.append(&records).await?;
+        Ok(vec![(); items.len()])
+    }
+
+    fn heard(&self, answered: bool) {
+        self.health.heard(answered);
+    }
+
+    fn rest(&mut self) {
+        self.writer.rest();
     }
 }
 

@@ -19,8 +19,10 @@ mod check;
 mod clip;
 mod decode;
 mod dry_run;
+mod health;
 mod job;
 mod journal;
+mod lane;
 pub mod native;
 mod plan;
 mod result;
@@ -29,7 +31,7 @@ mod unanswered;
 mod webhook;
 
 pub use dry_run::{DryRequest, DryRun, EgressVerdict, Misfit, Validation};
-pub use journal::{Journal, Origin};
+pub use journal::{CallLog, Journal, Origin};
 pub use native::{NativeHandler, Natives};
 pub use result::HandlerResult;
 

@@ -3,7 +3,7 @@
 use super::problem::Problem;
 use crate::domain::{TenantFacts, TenantName};
 use crate::egress::Egress;
-use crate::execution::{Executed, Executor, Journal, Natives, Origin, Request};
+use crate::execution::{CallLog, Executed, Executor, Journal, Natives, Origin, Request};
 use crate::registry::Registries;
 use crate::store::Store;
 use crate::store::keys::StoredKey;
@@ -25,11 +25,13 @@ const MOST_KEYS: u64 = 100_000;
 pub struct Settings {
     /// How many tenants' compiled tools are kept in memory.
     pub cached_tenants: u64,
+    /// When a call's record has to be in the database.
+    pub call_log: CallLog,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { cached_tenants: 10_000 }
+        Self { cached_tenants: 10_000, call_log: CallLog::default() }
     }
 }
 
@@ -55,7 +57,7 @@ impl AppState {
         Self {
             registries: Registries::new(store.clone(), natives.entries(), settings.cached_tenants),
             executor: Executor::new(egress.clone(), natives),
-            journal: Journal::new(store.clone()),
+            journal: Journal::start(store.clone(), settings.call_log),
             keys: Cache::builder().max_capacity(MOST_KEYS).time_to_live(KEY_LIFETIME).build(),
             tenants: Cache::builder().max_capacity(MOST_KEYS).time_to_live(KEY_LIFETIME).build(),
             running: TaskTracker::new(),
@@ -103,5 +105,6 @@ impl AppState {
         self.start_draining();
         self.running.close();
         self.running.wait().await;
+        self.journal.finish().await;
     }
 }

@@ -47,6 +47,25 @@ pub struct CallRow {
     pub created_at: OffsetDateTime,
 }
 
+impl CallRow {
+    /// About how much memory its texts take.
+    pub fn bytes(&self) -> usize {
+        let document = |value: &Option<Box<RawValue>>| value.as_ref().map_or(0, |value| value.get().len());
+        let text = |value: &Option<String>| value.as_ref().map_or(0, String::len);
+        let texts = self.tool.len() + text(&self.call_id) + text(&self.error_message) + text(&self.diagnostic);
+        std::mem::size_of::<Self>() + texts + document(&self.input) + document(&self.result)
+    }
+}
+
+/// A call and whose it is.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// The tenant.
+    pub tenant: Uuid,
+    /// The call.
+    pub call: CallRow,
+}
+
 /// The columns of a logged call.
 struct Row {
     id: Uuid,
@@ -105,56 +124,6 @@ pub struct Filter {
     pub since: Option<OffsetDateTime>,
     /// Those that began before this time.
     pub until: Option<OffsetDateTime>,
-}
-
-/// Logs the calls of one request, in one statement.
-pub async fn append(store: &Store, tenant: Uuid, calls: &[CallRow]) -> Result<(), StoreError> {
-    if calls.is_empty() {
-        return Ok(());
-    }
-    let text = |value: &Option<Box<RawValue>>| value.as_ref().map(|value| value.get().to_owned());
-    // One array a column. Documents go as text, since Postgres takes any text as json that JSON takes.
-    let logged = sqlx::query!(
-        r#"insert into calls (tenant_id, id, tool, tool_version, format, call_id, caller, status, input, result,
-             error_code, error_message, diagnostic, repairs, attempts, duration_ms, request_id, key_id, created_at)
-           select $1, id, tool, tool_version, format, call_id, caller, status, input::json, result::json, error_code,
-             error_message, diagnostic, repairs::json, attempts, duration_ms, request_id, key_id, created_at
-           from unnest($2::uuid[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::text[], $8::text[],
-             $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::integer[],
-             $16::bigint[], $17::text[], $18::text[], $19::timestamptz[])
-             as c (id, tool, tool_version, format, call_id, caller, status, input, result, error_code, error_message,
-               diagnostic, repairs, attempts, duration_ms, request_id, key_id, created_at)"#,
-        tenant,
-        &column(calls, |call| call.id),
-        &column(calls, |call| printable(&call.tool)),
-        &column(calls, |call| call.tool_version) as &[Option<i32>],
-        &column(calls, |call| call.format.clone()) as &[Option<String>],
-        &column(calls, |call| call.call_id.as_deref().map(printable)) as &[Option<String>],
-        &column(calls, |call| call.caller.clone()),
-        &column(calls, |call| call.status.clone()),
-        &column(calls, |call| text(&call.input)) as &[Option<String>],
-        &column(calls, |call| text(&call.result)) as &[Option<String>],
-        &column(calls, |call| call.error_code.clone()) as &[Option<String>],
-        &column(calls, |call| call.error_message.as_deref().map(printable)) as &[Option<String>],
-        &column(calls, |call| call.diagnostic.as_deref().map(printable)) as &[Option<String>],
-        &column(calls, |call| serde_json::json!(call.repairs).to_string()),
-        &column(calls, |call| call.attempts),
-        &column(calls, |call| call.duration_ms),
-        &column(calls, |call| printable(&call.request_id)),
-        &column(calls, |call| call.key_id.clone()),
-        &column(calls, |call| call.created_at)
-    );
-    logged.execute(&store.pool).await?;
-    Ok(())
-}
-
-fn column<T>(calls: &[CallRow], of: impl Fn(&CallRow) -> T) -> Vec<T> {
-    calls.iter().map(of).collect()
-}
-
-/// A text without NUL, the one character that a text column does not take.
-fn printable(text: &str) -> String {
-    text.replace('\0', "\u{fffd}")
 }
 
 /// Finds a call.

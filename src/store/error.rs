@@ -69,6 +69,11 @@ impl StoreError {
         }
     }
 
+    /// The database is known to be away, and was not asked again.
+    pub const fn away() -> Self {
+        Self::Database(sqlx::Error::PoolTimedOut)
+    }
+
     /// A row that cannot be read.
     #[expect(clippy::needless_pass_by_value, reason = "callers hand over errors that they have no more use for")]
     pub(super) fn inconsistent(table: &'static str, row: impl ToString, reason: impl ToString) -> Self {

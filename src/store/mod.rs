@@ -4,6 +4,7 @@
 //! finder without a tenant but the operator's. "Not found" is `None`. Which constraint refused a write decides what the
 //! conflict is, never the text of an error.
 
+mod call_append;
 pub mod calls;
 mod error;
 pub mod handlers;
@@ -16,11 +17,13 @@ pub mod tenants;
 mod tool_row;
 pub mod tool_versions;
 pub mod tools;
+mod writer;
 
 pub use error::{Conflict, StoreError};
 pub use json::Json;
 pub use page::{Page, PageRequest};
 pub use seal::{MasterKey, Vault};
+pub use writer::Writer;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, PgConnection, PgPool};
@@ -32,7 +35,9 @@ use std::time::Duration;
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!();
 
 /// How long a request waits for a connection. Short: when Postgres is away, callers are to hear it at once.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(1);
+/// After how long a connection that was not used is tried before it is used again.
+const TRUSTED: Duration = Duration::from_secs(1);
 
 /// The database, with the keys that open its sealed columns. Cheap to clone.
 #[derive(Clone)]
@@ -48,6 +53,15 @@ impl Store {
         let pool = PgPoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(ACQUIRE_TIMEOUT)
+            .test_before_acquire(false)
+            .before_acquire(|connection, about| {
+                Box::pin(async move {
+                    if about.idle_for > TRUSTED {
+                        connection.ping().await?;
+                    }
+                    Ok(true)
+                })
+            })
             .connect_with(options.clone())
             .await;
         match pool {

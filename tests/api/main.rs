@@ -10,6 +10,7 @@
 )]
 
 mod call_log;
+mod call_log_outage;
 mod calls;
 mod handlers;
 mod keys;
