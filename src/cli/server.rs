@@ -13,7 +13,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{Failure, shutdown::Signals};
 use crate::config::settings::Serving;
 use crate::egress::{Egress, Policy};
-use crate::execution::Natives;
+use crate::execution::{Natives, upkeep};
 use crate::http::{self, AppState, Settings};
 use crate::store::Store;
 
@@ -38,9 +38,15 @@ pub(super) async fn run(
     signals: &mut Signals,
 ) -> Result<(), Failure> {
     let egress = Egress::new(service.egress).map_err(Failure::because("cannot make the client for webhooks"))?;
-    let settings = Settings { cached_tenants: serving.cached_tenants, call_log: serving.call_log };
+    let settings = Settings {
+        cached_tenants: serving.cached_tenants,
+        call_log: serving.call_log,
+        lease_grace: serving.lease_grace,
+        crash_at: serving.crash_at,
+    };
     let state = AppState::new(service.store.clone(), egress, service.natives, settings);
     let stop = CancellationToken::new();
+    TaskTracker::new().spawn(upkeep::run(state.ledger(), stop.clone()));
     // Answers are small, and a peer that waits for the rest of one should not wait for a timer.
     let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
     let server =
@@ -71,7 +77,12 @@ async fn finish<T>(server: &mut JoinHandle<T>, state: &AppState, deadline: Insta
     if timeout_at(deadline, server).await.is_err() {
         tracing::warn!("some connections are still open");
     }
-    timeout_at(deadline, state.drain()).await.is_ok()
+    if timeout_at(deadline, state.drain()).await.is_ok() {
+        return true;
+    }
+    // What was claimed and not sent can be made again elsewhere at once; what was sent is known to be unknown.
+    let _ = timeout(CLOSING, state.ledger().give_up()).await;
+    false
 }
 
 /// Takes the port.

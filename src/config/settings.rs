@@ -6,7 +6,7 @@ use secrecy::SecretString;
 use tracing_subscriber::EnvFilter;
 
 use crate::egress::Policy;
-use crate::execution::CallLog;
+use crate::execution::{CallLog, CrashPoint};
 use crate::store::MasterKey;
 
 /// How `toolhook serve` runs.
@@ -47,6 +47,10 @@ pub struct Serving {
     pub cached_tenants: u64,
     /// When a call's record has to be in the database.
     pub call_log: CallLog,
+    /// How much longer than its calls may take a claimed request belongs to this process.
+    pub lease_grace: Duration,
+    /// Where to die, for tests.
+    pub crash_at: Option<CrashPoint>,
     /// How long running calls may take after a signal to stop.
     pub grace: Duration,
 }

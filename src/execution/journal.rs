@@ -1,19 +1,16 @@
 //! The log: a call is in it before it is answered.
 
-use super::Executed;
 use super::health::Health;
 use super::lane::{Lane, Write};
-use crate::domain::{Outcome, Success};
-use crate::store::calls::{CallRow, Record};
+use super::{Executed, record};
+use crate::store::calls::Record;
 use crate::store::{Store, StoreError, Writer};
-use serde_json::json;
-use serde_json::value::{RawValue, to_raw_value};
 use std::time::Duration;
 use uuid::Uuid;
 
 /// How long an answer waits for its record while the database is away. The call has run, so its caller is told what came
 /// of it even then; the record is kept and written as soon as the database is back.
-const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
 /// When a call's record has to be in the database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,7 +62,7 @@ impl Journal {
     /// Logs the answered calls of one request: on return they are committed, if the log is durable.
     pub async fn record(&self, tenant: Uuid, request_id: &str, origin: &Origin, executed: &[Executed]) {
         let calls: Vec<Record> =
-            executed.iter().map(|call| Record { tenant, call: row(call, request_id, origin) }).collect();
+            executed.iter().map(|call| Record { tenant, call: record::answered(call, request_id, origin) }).collect();
         let bytes = calls.iter().map(|record| record.call.bytes()).sum();
         let told = self.lane.put(calls, bytes);
         let Ok(told) = tokio::time::timeout(PATIENCE, told).await else {
@@ -104,7 +101,7 @@ impl std::fmt::Debug for Journal {
 }
 
 /// The calls as an operator can look for them in the service's own log: without input and result.
-fn ids(executed: &[Executed]) -> String {
+pub(super) fn ids(executed: &[Executed]) -> String {
     let ids: Vec<String> =
         executed.iter().map(|call| format!("{} {}", call.id, call.outcome.status().as_str())).collect();
     ids.join(", ")
@@ -134,36 +131,4 @@ impl Write for Append {
     fn rest(&mut self) {
         self.writer.rest();
     }
-}
-
-fn row(call: &Executed, request_id: &str, origin: &Origin) -> CallRow {
-    let (result, failure) = match &call.outcome {
-        Outcome::Success(success) => (Some(success), None),
-        Outcome::Failure(failure) => (None, Some(failure)),
-    };
-    CallRow {
-        id: call.id,
-        tool: call.call.name.clone(),
-        tool_version: call.tool.as_ref().map(|(_, version)| *version),
-        format: origin.format.map(str::to_owned),
-        call_id: call.call.call_id.clone(),
-        caller: call.call.caller.as_str().to_owned(),
-        status: call.outcome.status().as_str().to_owned(),
-        input: call.input.as_ref().and_then(|input| to_raw_value(input).ok()),
-        result: result.and_then(document),
-        error_code: failure.map(|failure| failure.code.to_owned()),
-        error_message: failure.map(|failure| failure.message.clone()),
-        diagnostic: failure.and_then(|failure| failure.diagnostic.clone()),
-        repairs: call.repairs.clone(),
-        attempts: i32::try_from(call.attempts).unwrap_or(i32::MAX),
-        duration_ms: i64::try_from(call.duration_ms).unwrap_or(i64::MAX),
-        request_id: request_id.to_owned(),
-        key_id: origin.key_id.clone(),
-        created_at: call.started_at,
-    }
-}
-
-fn document(success: &Success) -> Option<Box<RawValue>> {
-    let text = success.content.text();
-    to_raw_value(&json!({"text": text, "data": success.data, "truncated": success.truncated})).ok()
 }

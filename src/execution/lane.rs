@@ -41,7 +41,7 @@ pub(super) trait Write: Send + 'static {
 struct Queued<W: Write> {
     item: W::Item,
     told: oneshot::Sender<Result<W::Done, Arc<StoreError>>>,
-    _room: Option<OwnedSemaphorePermit>,
+    room: Option<OwnedSemaphorePermit>,
 }
 
 /// The way to a writer. Cheap to clone.
@@ -76,7 +76,7 @@ impl<W: Write> Lane<W> {
         let room = Arc::clone(&self.room).acquire_many_owned(weight).await.ok();
         let (told, hears) = oneshot::channel();
         // Nobody takes it once the writer has stopped; who waits for it hears so.
-        let _ = self.queue.send(Queued { item, told, _room: room });
+        let _ = self.queue.send(Queued { item, told, room });
         hears
     }
 
@@ -105,7 +105,7 @@ async fn work<W: Write>(mut writer: W, mut waiting: mpsc::UnboundedReceiver<Queu
             }
         }
         let (items, told): (Vec<_>, Vec<_>) =
-            group.drain(..).map(|queued| (queued.item, (queued.told, queued._room))).unzip();
+            group.drain(..).map(|queued| (queued.item, (queued.told, queued.room))).unzip();
         let written = write(&mut writer, &items).await;
         // Whoever does not wait any more does not need to hear.
         for ((told, room), result) in told.into_iter().zip(written) {

@@ -13,6 +13,7 @@ mod formats;
 mod handler_view;
 mod handlers;
 mod health;
+mod idempotency;
 mod keys;
 mod page;
 mod problem;

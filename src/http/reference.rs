@@ -124,7 +124,7 @@ fn applies(code: Code, path: &str, method: &str, operation: &Map<String, Value>,
         | Code::UnsupportedMediaType
         | Code::InvalidBody
         | Code::RequestTimeout => body,
-        Code::InvalidHeader | Code::NotImplemented => runs,
+        Code::InvalidHeader | Code::KeyReused | Code::InProgress => runs,
         Code::InvalidReply => path.starts_with("/v1/formats/") && runs,
         Code::PreconditionFailed => has("header", "If-Match"),
         Code::Changed => writes && !path.starts_with("/v1/keys"),

@@ -3,7 +3,9 @@
 use super::problem::Problem;
 use crate::domain::{TenantFacts, TenantName};
 use crate::egress::Egress;
-use crate::execution::{CallLog, Executed, Executor, Journal, Natives, Origin, Request};
+use crate::execution::{
+    Answer, CallLog, CrashPoint, Executed, Executor, Journal, Key, Ledger, Natives, Origin, Render, Request,
+};
 use crate::registry::Registries;
 use crate::store::Store;
 use crate::store::keys::StoredKey;
@@ -27,11 +29,20 @@ pub struct Settings {
     pub cached_tenants: u64,
     /// When a call's record has to be in the database.
     pub call_log: CallLog,
+    /// How much longer than its calls may take a claimed request belongs to this process.
+    pub lease_grace: Duration,
+    /// Where to die, for tests.
+    pub crash_at: Option<CrashPoint>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { cached_tenants: 10_000, call_log: CallLog::default() }
+        Self {
+            cached_tenants: 10_000,
+            call_log: CallLog::default(),
+            lease_grace: Duration::from_secs(10),
+            crash_at: None,
+        }
     }
 }
 
@@ -43,6 +54,7 @@ pub struct AppState {
     pub(super) registries: Registries,
     pub(super) executor: Executor,
     pub(super) journal: Journal,
+    pub(super) ledger: Ledger,
     /// What may be the key of a public id.
     pub(super) keys: Cache<String, Arc<Vec<StoredKey>>>,
     /// The tenants that operators act for.
@@ -58,6 +70,7 @@ impl AppState {
             registries: Registries::new(store.clone(), natives.entries(), settings.cached_tenants),
             executor: Executor::new(egress.clone(), natives),
             journal: Journal::start(store.clone(), settings.call_log),
+            ledger: Ledger::start(store.clone(), settings.lease_grace, settings.crash_at),
             keys: Cache::builder().max_capacity(MOST_KEYS).time_to_live(KEY_LIFETIME).build(),
             tenants: Cache::builder().max_capacity(MOST_KEYS).time_to_live(KEY_LIFETIME).build(),
             running: TaskTracker::new(),
@@ -84,6 +97,25 @@ impl AppState {
         task.await.map_err(|why| Problem::internal(&why))
     }
 
+    /// Answers a request that came with a key, in a task of its own: a caller that hangs up changes nothing.
+    pub(super) async fn execute_once(
+        &self,
+        request: Request,
+        origin: Origin,
+        key: Key,
+        render: Box<Render>,
+    ) -> Result<Answer, Problem> {
+        let (executor, ledger) = (self.executor.clone(), self.ledger.clone());
+        let work = async move { Box::pin(ledger.run(&executor, request, &origin, key, &*render)).await };
+        let task = self.running.spawn(work.instrument(tracing::Span::current()));
+        Ok(task.await.map_err(|why| Problem::internal(&why))??)
+    }
+
+    /// What this process has claimed, for the work beside the requests.
+    pub fn ledger(&self) -> Ledger {
+        self.ledger.clone()
+    }
+
     /// Forgets what is remembered of a tenant that was changed or removed.
     pub(super) async fn forget_tenants(&self, id: Uuid) {
         self.registries.forget(id).await;
@@ -94,6 +126,7 @@ impl AppState {
     /// Takes the service out of rotation: it is not ready any more, and what runs may finish.
     pub fn start_draining(&self) {
         self.draining.store(true, Ordering::Relaxed);
+        self.ledger.stop();
     }
 
     pub(super) fn is_draining(&self) -> bool {
@@ -106,5 +139,6 @@ impl AppState {
         self.running.close();
         self.running.wait().await;
         self.journal.finish().await;
+        self.ledger.finish().await;
     }
 }

@@ -1,7 +1,7 @@
 //! The log of calls.
 
 use super::json::Json;
-use super::{Page, PageRequest, Store, StoreError};
+use super::{PLAN_ANEW, Page, PageRequest, Store, StoreError};
 use serde_json::value::RawValue;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -126,6 +126,17 @@ pub struct Filter {
     pub until: Option<OffsetDateTime>,
 }
 
+/// The least id of a call that began at this time or later.
+pub(super) fn first_id(time: OffsetDateTime) -> Uuid {
+    let nanos = time.unix_timestamp_nanos();
+    let millis = nanos.div_euclid(1_000_000) + i128::from(nanos.rem_euclid(1_000_000) > 0);
+    match u128::try_from(millis) {
+        Err(_) => Uuid::nil(),
+        Ok(millis) if millis >> 48 > 0 => Uuid::max(),
+        Ok(millis) => Uuid::from_u128(millis << 80),
+    }
+}
+
 /// Finds a call.
 pub async fn get(store: &Store, tenant: Uuid, id: Uuid) -> Result<Option<CallRow>, StoreError> {
     let found = sqlx::query_as!(
@@ -146,22 +157,25 @@ pub async fn list(
     filter: &Filter,
     page: &PageRequest<Uuid>,
 ) -> Result<Page<CallRow>, StoreError> {
+    // Times are bounds of the id, so that a page is read from an index from where it begins, and days outside are not touched.
+    let from = filter.since.map_or(Uuid::nil(), first_id);
+    let to = filter.until.map_or(Uuid::max(), first_id).min(page.after.unwrap_or(Uuid::max()));
     let rows = sqlx::query_as!(
         Row,
         r#"select id, tool, tool_version, format, call_id, caller, status, input as "input: _", result as "result: _",
              error_code, error_message, diagnostic, repairs as "repairs: _", attempts, duration_ms, request_id, key_id, created_at
-           from calls where tenant_id = $1 and ($2::uuid is null or id < $2)
+           from calls where tenant_id = $1 and id >= $2 and id < $3
              and ($4::text is null or tool = $4) and ($5::text is null or status = $5)
-             and ($6::timestamptz is null or created_at >= $6) and ($7::timestamptz is null or created_at < $7)
-           order by id desc limit $3"#,
+           order by id desc limit $6"#,
         tenant,
-        page.after,
-        page.limit + 1,
+        from,
+        to,
         filter.tool,
         filter.status,
-        filter.since,
-        filter.until
+        page.limit + 1
     );
-    let rows = rows.fetch_all(&store.pool).await?;
+    let mut reading = store.pool.begin_with(PLAN_ANEW).await?;
+    let rows = rows.fetch_all(&mut *reading).await?;
+    reading.commit().await?;
     Ok(Page::of(rows.into_iter().map(CallRow::from).collect(), page.limit))
 }

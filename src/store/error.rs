@@ -47,9 +47,9 @@ impl From<sqlx::Error> for StoreError {
         match constraint.as_deref() {
             Some("tools_pkey" | "handlers_name_key" | "tenants_name_key") => Self::Conflict(Conflict::NameTaken),
             Some("tools_handler_fkey") => Self::Conflict(Conflict::HandlerInUse),
-            Some(
-                "keys_tenant_id_fkey" | "handlers_tenant_id_fkey" | "tools_tenant_id_fkey" | "calls_tenant_id_fkey",
-            ) => Self::Conflict(Conflict::NoSuchTenant),
+            Some("keys_tenant_id_fkey" | "handlers_tenant_id_fkey" | "tools_tenant_id_fkey") => {
+                Self::Conflict(Conflict::NoSuchTenant)
+            }
             _ => Self::Database(error),
         }
     }

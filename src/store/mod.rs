@@ -6,12 +6,14 @@
 
 mod call_append;
 pub mod calls;
+pub mod claims;
 mod error;
 pub mod handlers;
 mod json;
 pub mod keys;
 mod page;
 pub mod registry;
+pub mod retention;
 mod seal;
 pub mod tenants;
 mod tool_row;
@@ -38,6 +40,10 @@ static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!();
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(1);
 /// After how long a connection that was not used is tried before it is used again.
 const TRUSTED: Duration = Duration::from_secs(1);
+
+/// Begins a transaction whose statements are planned for their very values. A plan that is made once for all values reads the
+/// log from end to end for some, and one that was made while a table was small does so until somebody has counted it again.
+const PLAN_ANEW: &str = "begin; set local plan_cache_mode = force_custom_plan";
 
 /// The database, with the keys that open its sealed columns. Cheap to clone.
 #[derive(Clone)]

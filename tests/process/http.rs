@@ -13,6 +13,17 @@ pub(crate) struct Answer {
 
 /// Sends a request as the holder of `key`, and reads the whole answer. An error means that there was no (whole) answer.
 pub(crate) fn send(base_url: &str, key: &str, method: &str, path: &str, body: Option<&Value>) -> io::Result<Answer> {
+    send_with("", base_url, key, (method, path), body)
+}
+
+/// The same with more lines in the head.
+pub(crate) fn send_with(
+    more: &str,
+    base_url: &str,
+    key: &str,
+    (method, path): (&str, &str),
+    body: Option<&Value>,
+) -> io::Result<Answer> {
     let host = base_url.strip_prefix("http://").unwrap();
     let body = body.map(Value::to_string).unwrap_or_default();
     let length = body.len();
@@ -21,7 +32,7 @@ pub(crate) fn send(base_url: &str, key: &str, method: &str, path: &str, body: Op
     write!(
         stream,
         "{method} {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\nconnection: close\r\n\
-         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+         content-type: application/json\r\ncontent-length: {length}\r\n{more}\r\n{body}"
     )?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
