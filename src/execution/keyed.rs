@@ -120,7 +120,7 @@ impl Work<'_> {
                     if Instant::now() >= prepared.deadline {
                         return Err(Refusal::StillRuns);
                     }
-                    self.wait(pause.min(prepared.deadline - Instant::now())).await;
+                    self.wait(pause, prepared.deadline).await;
                     pause = (pause * 3 / 2).min(LAST_LOOK);
                 }
             }
@@ -128,10 +128,11 @@ impl Work<'_> {
     }
 
     /// Waits for the end of a run in this process, and otherwise for some time.
-    async fn wait(&self, pause: Duration) {
+    async fn wait(&self, pause: Duration, deadline: Instant) {
+        let left = deadline.saturating_duration_since(Instant::now());
         match self.ledger.held(&self.id) {
-            Some(held) => drop(tokio::time::timeout(LAST_LOOK, held.ended.cancelled()).await),
-            None => tokio::time::sleep(pause).await,
+            Some(held) => drop(tokio::time::timeout(LAST_LOOK.min(left), held.ended.cancelled()).await),
+            None => tokio::time::sleep(pause.min(left)).await,
         }
     }
 
