@@ -8,37 +8,56 @@ pub const MAX_DEPTH: usize = 64;
 /// The longest arguments, in bytes of their JSON text.
 pub const MAX_BYTES: usize = 1024 * 1024;
 
-/// Reads arguments: an object as it is; text as the JSON that it holds; null and blank text as `{}`.
-/// The error is a sentence that tells a model what to send instead.
-pub fn read(arguments: &Value) -> Result<Object, String> {
-    match arguments {
-        Value::Null => Ok(Object::new()),
-        Value::Object(members) => {
-            if levels(arguments) > MAX_DEPTH {
-                return Err(format!("the arguments are nested deeper than {MAX_DEPTH} levels; send a flatter object"));
-            }
-            in_range(members.clone())
-        }
-        Value::String(text) if text.trim().is_empty() => Ok(Object::new()),
-        Value::String(text) => from_text(text),
-        other => Err(not_an_object(other)),
-    }
+/// Arguments that were read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Arguments {
+    /// The arguments.
+    pub object: Object,
+    /// Whether they were encoded twice: a JSON text inside a JSON text. A text can never be an object's value, so what is
+    /// inside is plainly meant.
+    pub twice: bool,
 }
 
-fn from_text(text: &str) -> Result<Object, String> {
+/// Reads arguments: an object as it is; text as the JSON that it holds, once or twice over; null and blank text as `{}`.
+/// The error is a sentence that tells a model what to send instead.
+pub fn read(arguments: &Value) -> Result<Arguments, String> {
+    let (object, twice) = match arguments {
+        Value::String(text) => match from_text(text)? {
+            Value::String(inner) => (object(from_text(&inner)?)?, true),
+            value => (object(value)?, false),
+        },
+        value => (object(value.clone())?, false),
+    };
+    Ok(Arguments { object: bounded(object)?, twice })
+}
+
+fn from_text(text: &str) -> Result<Value, String> {
+    if text.trim().is_empty() {
+        return Ok(Value::Null);
+    }
     if text.len() > MAX_BYTES {
         return Err(format!("the arguments have {} bytes, at most {MAX_BYTES} are taken; send less", text.len()));
     }
-    match json::parse(text.as_bytes(), MAX_DEPTH) {
-        Ok(Value::Object(members)) => in_range(members),
-        Ok(other) => Err(not_an_object(&other)),
-        Err(detail) => Err(format!("the arguments are not valid JSON: {detail}. Send one JSON object")),
+    json::parse(text.as_bytes(), MAX_DEPTH)
+        .map_err(|detail| format!("the arguments are not valid JSON: {detail}. Send one JSON object"))
+}
+
+fn object(value: Value) -> Result<Object, String> {
+    match value {
+        Value::Null => Ok(Object::new()),
+        Value::Object(members) => Ok(members),
+        other => Err(format!("the arguments must be a JSON object, got {}", json::kind(&other))),
     }
 }
 
-/// Refuses numbers that most readers of JSON turn into infinity: a handler would get another value than the model sent.
-fn in_range(members: Object) -> Result<Object, String> {
-    let mut open: Vec<&Value> = members.values().collect();
+/// Refuses what is nested too deep, and numbers that most readers of JSON turn into infinity: a handler would get another
+/// value than the model sent.
+pub fn bounded(members: Object) -> Result<Object, String> {
+    let whole = Value::Object(members);
+    if levels(&whole) > MAX_DEPTH {
+        return Err(format!("the arguments are nested deeper than {MAX_DEPTH} levels; send a flatter object"));
+    }
+    let mut open = vec![&whole];
     while let Some(value) = open.pop() {
         match value {
             Value::Number(number) if !number.as_f64().is_some_and(f64::is_finite) => {
@@ -49,11 +68,7 @@ fn in_range(members: Object) -> Result<Object, String> {
             _ => {}
         }
     }
-    Ok(members)
-}
-
-fn not_an_object(value: &Value) -> String {
-    format!("the arguments must be a JSON object, got {}", json::kind(value))
+    object(whole)
 }
 
 /// How many levels of arrays and objects a value has. Walks without recursion, since values may be composed deeper than
@@ -77,20 +92,46 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    fn taken(arguments: &Value) -> Object {
+        let read = read(arguments).unwrap();
+        assert!(!read.twice, "{arguments}");
+        read.object
+    }
+
     #[test]
     fn text_object_blank_and_null_are_understood() {
-        for empty in [json!(null), json!(""), json!("  \n"), json!({}), json!("{}")] {
-            assert_eq!(read(&empty), Ok(Object::new()), "{empty}");
+        for empty in [json!(null), json!(""), json!("  \n"), json!({}), json!("{}"), json!("null")] {
+            assert_eq!(taken(&empty), Object::new(), "{empty}");
         }
         let text = r#"{"n":12345678901234567890123.50}"#;
-        assert_eq!(Value::Object(read(&json!(text)).unwrap()).to_string(), text);
+        assert_eq!(Value::Object(taken(&json!(text))).to_string(), text);
+    }
+
+    #[test]
+    fn what_was_encoded_twice_is_read_and_what_was_encoded_thrice_is_not() {
+        let once = r#"{ "n": 21 }"#;
+        let twice = json!(once).to_string();
+        let read_twice = read(&json!(twice)).unwrap();
+        assert_eq!((Value::Object(read_twice.object), read_twice.twice), (json!({"n": 21}), true));
+        assert_eq!(read(&json!("\"\"")), Ok(Arguments { object: Object::new(), twice: true }));
+        assert!(read(&json!(json!(twice).to_string())).unwrap_err().contains("object, got a string"));
+        assert!(read(&json!("\"{\\\"a\\\":1,\\\"a\\\":2}\"")).unwrap_err().contains("twice in one object"));
     }
 
     #[test]
     fn anything_else_is_an_error_for_the_model() {
-        for bad in
-            [json!([1]), json!("[1]"), json!(7), json!("{\"a\":"), json!("{\"a\":1}{\"b\":2}"), json!("{\"a\":NaN}")]
-        {
+        for bad in [
+            json!([1]),
+            json!("[1]"),
+            json!(7),
+            json!(true),
+            json!("a"),
+            json!("\"a\""),
+            json!("{\"a\":"),
+            json!("{\"a\":1}{\"b\":2}"),
+            json!("{\"a\":NaN}"),
+            json!("{\"a\":1e999}"),
+        ] {
             assert!(read(&bad).is_err(), "{bad}");
         }
         assert!(read(&json!("{\"a\":1,\"a\":2}")).unwrap_err().contains("twice"));

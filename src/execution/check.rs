@@ -1,8 +1,9 @@
 //! What is refused before anything is sent. Pure: a snapshot and a call in, a checked input or a refusal out.
 
-use super::Restore;
+use super::{Restore, repair};
+use crate::domain::arguments::{self, Arguments};
 use crate::domain::json::Object;
-use crate::domain::{Failure, ToolCall, Violation, arguments};
+use crate::domain::{Failure, ToolCall, Violation};
 use crate::registry::{Entry, Registry};
 use serde_json::Value;
 use std::cmp::Reverse;
@@ -60,19 +61,25 @@ pub(super) fn admit(entry: &Entry, call: &ToolCall) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads a call's arguments and holds them against the tool's schema. Repairs belong here, between the two.
+/// Reads a call's arguments, maps them back to the stored schema, and holds them against it; what does not fit and is
+/// plainly meant is repaired, and has to fit then.
 pub(super) fn read(entry: &Entry, call: &ToolCall, restore: Option<Restore>) -> Result<Input, Unfit> {
-    let object = arguments::read(&call.arguments).map_err(Unfit::Unreadable)?;
-    let object = match restore {
-        Some(restore) => restore(&entry.tool, object),
-        None => object,
-    };
-    let value = Value::Object(object);
-    let verdict = entry.tool.input_schema.check(&value);
+    let schema = &entry.tool.input_schema;
+    let settle =
+        |object: Object| restore.map_or_else(|| object.clone(), |restore| restore(&entry.tool, object.clone()));
+    let Arguments { object, twice } = arguments::read(&call.arguments).map_err(Unfit::Unreadable)?;
+    let mut repairs: Vec<String> =
+        twice.then(|| "the arguments: read from JSON text inside JSON text".to_owned()).into_iter().collect();
+    let value = Value::Object(settle(object));
+    let verdict = schema.check(&value);
     let Value::Object(object) = value else { return Err(Unfit::Unreadable("the arguments are no object".to_owned())) };
-    match verdict {
-        Ok(()) => Ok(Input { object, repairs: Vec::new() }),
-        Err(violations) => Err(Unfit::Invalid(object, violations)),
+    let Err(violations) = verdict else { return Ok(Input { object, repairs }) };
+    match repair::repair(schema, &object, &settle) {
+        Some(repaired) => {
+            repairs.extend(repaired.repairs);
+            Ok(Input { object: repaired.object, repairs })
+        }
+        None => Err(Unfit::Invalid(object, violations)),
     }
 }
 
@@ -208,6 +215,29 @@ mod tests {
         let cut = ToolCall { cut_off: true, ..human.clone() };
         assert_eq!(refused(r#","enabled":false"#, &cut), Some("reply_cut_off"));
         assert_eq!(refused(r#","enabled":false,"allowed_callers":[]"#, &human), Some("tool_disabled"));
+    }
+
+    #[test]
+    fn what_comes_out_of_a_text_is_mapped_back_too() {
+        let entry = entry("t", "");
+        let restore: Restore = |_, mut object| {
+            if let Some(inner) = object.get_mut("list").and_then(|list| list.get_mut(0)).and_then(Value::as_object_mut)
+            {
+                let named = inner.shift_remove("by__key").into_iter().map(|value| ("by (key)".to_owned(), value));
+                inner.extend(named.collect::<Vec<_>>());
+            }
+            object
+        };
+        let mut entry = Arc::unwrap_or_clone(entry);
+        let schema = r#"{"properties": {"list": {"type": "array", "items": {"properties": {"by (key)": {"type": "integer"}}}}}}"#;
+        let raw = serde_json::value::RawValue::from_string(schema.to_owned()).unwrap();
+        entry.tool.input_schema = crate::domain::InputSchema::compile(&raw).unwrap();
+        let input = read(&entry, &call("t", json!({"list": "[{\"by__key\": \"1\"}]"})), Some(restore)).unwrap();
+        assert_eq!(Value::Object(input.object), json!({"list": [{"by (key)": 1}]}));
+        assert_eq!(
+            input.repairs,
+            ["/list: read from its JSON text", "/list/0/by (key): read from its text as a number"]
+        );
     }
 
     #[test]

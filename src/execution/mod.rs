@@ -5,6 +5,7 @@
 //! others. The steps, each in a file of its own:
 //!
 //! 1. `check`: is there such a tool, may it be called, and does the input fit? Nothing is sent before all of it is known.
+//!    `repair` reads what is plainly meant and sent in another spelling, and names what it did.
 //! 2. `plan`: neighbours that are safe beside each other run together, any other call runs alone.
 //! 3. `webhook` and [`native`]: one file per kind of handler. **The home of a new kind** is a sibling here and an arm in
 //!    `run`'s `dispatch`.
@@ -32,6 +33,7 @@ pub mod native;
 mod plan;
 mod prepared;
 mod record;
+mod repair;
 mod result;
 mod run;
 mod unanswered;

@@ -43,12 +43,6 @@ fn tools(tools: &[&Tool], options: &ListOptions) -> Rendered {
         }
     }
     settle_deferred(&mut list);
-    if let Some(ttl) = options.cache
-        && let Some((_, last)) = list.declared.iter_mut().rev().find(|(_, entry)| !is_deferred(entry))
-        && last.get("cache_control").is_none()
-    {
-        last["cache_control"] = json!({ "type": "ephemeral", "ttl": ttl.as_str() });
-    }
     let mut companions = Vec::new();
     if options.search != Some(ToolSearch::None) && list.declared.iter().any(|(_, entry)| is_deferred(entry)) {
         let kind = if options.search == Some(ToolSearch::Regex) { "regex" } else { "bm25" };
@@ -59,6 +53,17 @@ fn tools(tools: &[&Tool], options: &ListOptions) -> Rendered {
         && list.declared.iter().any(|(_, entry)| names_caller(entry, runs))
     {
         companions.push(json!({ "type": runs, "name": "code_execution" }));
+    }
+    // Two tools of one name fail the whole request (**E**), and the provider's own is needed by others.
+    let ours = |name: &str| companions.iter().any(|entry| entry["name"] == name);
+    for name in list.declared.iter().map(|(name, _)| name.clone()).filter(|name| ours(name)).collect::<Vec<_>>() {
+        list.withdraw(&name, "the list needs a tool of the provider's that has this name");
+    }
+    if let Some(ttl) = options.cache
+        && let Some((_, last)) = list.declared.iter_mut().rev().find(|(_, entry)| !is_deferred(entry))
+        && last.get("cache_control").is_none()
+    {
+        last["cache_control"] = json!({ "type": "ephemeral", "ttl": ttl.as_str() });
     }
     // In front: what a cache mark covers is all that stands before it.
     let declared = std::mem::take(&mut list.declared).into_iter().map(|(_, entry)| entry);

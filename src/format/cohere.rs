@@ -1,10 +1,10 @@
 //! Cohere v2 chat.
 //!
 //! Declarations and calls are nested as `OpenAI` Chat's are. `strict` exists for the whole request only
-//! (`strict_tools`, **D**), so a tool's own is dropped. A result is text, or documents whose data is an object (**S**).
+//! (`strict_tools`, **D**), so a tool's own is dropped, and its note says what to send instead. A result is text, or documents whose data is an object (**S**).
 
 use super::declaration::{CodeCalls, List};
-use super::list::{ListOptions, Rendered};
+use super::list::{Effect, ListOptions, Rendered};
 use super::outcome::{Seen, error_text, not_blank, seen};
 use super::reply::{Node, Reply, ReplyFault};
 use super::{About, Format, FormatName, nested, schema};
@@ -31,6 +31,10 @@ fn tools(tools: &[&Tool], options: &ListOptions) -> Rendered {
     for tool in tools {
         let Some(mut draft) = list.admit(tool) else { continue };
         draft.callers();
+        if std::mem::take(&mut draft.left.strict) {
+            let detail = "this provider has strict for a whole request alone: send strict_tools beside the list";
+            draft.note("/strict", Effect::Dropped, detail);
+        }
         let parameters = draft.adapted("/input_schema", schema::json_schema(&tool.input_schema));
         let function = json!({ "name": tool.name, "description": tool.description, "parameters": parameters });
         list.push(draft, json!({ "type": "function", "function": function }));

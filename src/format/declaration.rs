@@ -86,6 +86,13 @@ impl<'a> List<'a> {
         self.rendered.omitted.push(Omitted { name: tool.name.to_string(), reason: reason.into() });
     }
 
+    /// Takes a declaration out of the list again.
+    pub(super) fn withdraw(&mut self, name: &str, reason: &str) {
+        self.declared.retain(|(declared, _)| declared != name);
+        self.rendered.notes.retain(|note| note.name != name);
+        self.rendered.omitted.push(Omitted { name: name.to_owned(), reason: reason.to_owned() });
+    }
+
     /// Notes a difference that only the list as a whole brings about.
     pub(super) fn note(&mut self, name: &str, pointer: &str, effect: Effect, detail: impl Into<String>) {
         let pointer = Pointer::root().join(pointer);
@@ -96,7 +103,7 @@ impl<'a> List<'a> {
     pub(super) fn push(&mut self, draft: Draft<'a>, mut declaration: Value) {
         merge_under(&mut declaration, draft.merged.clone());
         self.declared.push((draft.tool.name.to_string(), declaration));
-        self.rendered.notes.extend(draft.finish(self.format));
+        self.rendered.notes.extend(draft.finish());
     }
 
     /// The finished list of these entries.
@@ -170,7 +177,7 @@ impl<'a> Draft<'a> {
     }
 
     /// The notes, with one for every option that is still left.
-    fn finish(mut self, format: FormatName) -> Vec<Note> {
+    fn finish(mut self) -> Vec<Note> {
         let left = serde_json::to_value(&self.left).unwrap_or_default();
         let unset = serde_json::to_value(ToolOptions::default()).unwrap_or_default();
         let mut places = Vec::new();
@@ -179,10 +186,15 @@ impl<'a> Draft<'a> {
             places.push(Pointer::root().key("output_schema"));
         }
         for place in places {
-            self.note(place.as_str(), Effect::Dropped, format!("the format {} has no place for it", format.as_str()));
+            self.note(place.as_str(), Effect::Dropped, "the format has no place for it");
         }
         self.notes
     }
+}
+
+/// The name in a declaration of any format.
+pub(super) fn name_in(declaration: &Value) -> Option<&str> {
+    ["/name", "/function/name", "/toolSpec/name"].iter().find_map(|place| declaration.pointer(place)?.as_str())
 }
 
 /// The places in which two values of one shape differ.

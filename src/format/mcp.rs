@@ -4,8 +4,8 @@
 //! `structuredContent` is the one place of all formats where a result's `data` goes to the client; errors have none.
 
 use super::declaration::{CodeCalls, List, put};
-use super::list::{ListOptions, Rendered};
-use super::outcome::{Seen, seen};
+use super::list::{Effect, ListOptions, Rendered};
+use super::outcome::{Seen, readable_object, seen};
 use super::reply::{Node, Reply, ReplyFault};
 use super::{About, Format, FormatName, schema};
 use crate::domain::json::Object;
@@ -43,9 +43,11 @@ fn tools(tools: &[&Tool], options: &ListOptions) -> Rendered {
         put(&mut entry, "title", said.title);
         put(&mut entry, "description", Some(tool.description.as_str()));
         put(&mut entry, "inputSchema", Some(draft.adapted("/input_schema", schema::mcp(&tool.input_schema))));
-        if let Some(adapted) = draft.output_schema.and_then(schema::mcp_output) {
-            draft.output_schema = None;
-            put(&mut entry, "outputSchema", Some(draft.adapted("/output_schema", adapted)));
+        if let Some(output) = draft.output_schema.take() {
+            match schema::mcp_output(output) {
+                Some(adapted) => put(&mut entry, "outputSchema", Some(draft.adapted("/output_schema", adapted))),
+                None => draft.note("/output_schema", Effect::Dropped, "is no object's, which older revisions refuse"),
+            }
         }
         put(&mut entry, "annotations", (!hints.is_empty()).then_some(hints));
         list.push(draft, Value::Object(entry));
@@ -92,7 +94,7 @@ fn results(answered: &[Answered<'_>]) -> Vec<Value> {
 fn result(answered: &Answered<'_>) -> Value {
     let text = |text: &str| if text.is_empty() { json!([]) } else { json!([{ "type": "text", "text": text }]) };
     let data = match answered.outcome {
-        Outcome::Success(success) => success.data.as_ref(),
+        Outcome::Success(success) => success.data.as_ref().and_then(readable_object),
         Outcome::Failure(_) => None,
     };
     let (content, structured) = match seen(answered) {

@@ -17,6 +17,7 @@
 mod anthropic;
 mod bedrock;
 mod cohere;
+mod compatibility;
 mod declaration;
 mod expression;
 mod gemini;
@@ -30,6 +31,7 @@ mod reply;
 mod schema;
 mod toolhook;
 
+pub use compatibility::{Report, Verdict};
 pub use list::{CacheTtl, Effect, ListOptions, Note, Omitted, Rendered, ToolSearch};
 pub use reply::{Reply, ReplyFault};
 
@@ -139,6 +141,11 @@ impl FormatName {
     /// Found out by rendering, so there is no list to keep in step.
     pub fn expresses(self) -> Vec<(String, bool)> {
         expression::of(self)
+    }
+
+    /// How well a tool fits this format, by what a list of it is. Found out by rendering.
+    pub fn report(self, tool: &Tool) -> Report {
+        compatibility::report(self, tool)
     }
 }
 

@@ -38,6 +38,14 @@ pub(super) fn read(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     Ok(Some(text.to_owned()))
 }
 
+/// Refuses the header on a route that does not know it: nobody is to believe it in force.
+pub(super) fn refuse(headers: &HeaderMap) -> Result<(), Problem> {
+    if headers.contains_key(HEADER) {
+        return Err(Problem::new(Code::InvalidHeader, "Idempotency-Key is not taken here; nothing was run"));
+    }
+    Ok(())
+}
+
 /// A key with what it is held against. `beside` is what the query says that changes the answer.
 pub(super) fn key(key: String, route: String, body: &Value, beside: &str) -> Key {
     Key { route, key, body_hash: canonical_hash(body, beside), skip_unknown: beside == "skip" }

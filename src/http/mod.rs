@@ -7,6 +7,7 @@ mod auth;
 mod call_log;
 mod call_view;
 mod calls;
+mod compatibility;
 mod etag;
 mod extract;
 mod formats;
@@ -15,6 +16,7 @@ mod handlers;
 mod health;
 mod idempotency;
 mod keys;
+mod mcp;
 mod page;
 mod problem;
 mod reference;
@@ -61,9 +63,11 @@ fn routes() -> OpenApiRouter<AppState> {
         .merge(handlers::routes())
         .merge(tools::routes())
         .merge(tool_versions::routes())
+        .merge(compatibility::routes())
         .merge(formats::routes())
         .merge(calls::routes())
         .merge(call_log::routes())
+        .merge(mcp::routes())
         .merge(reference::routes())
         .merge(health::routes())
 }

@@ -3,7 +3,7 @@
 use super::handler_view::{HandlerBody, HandlerContent, SecretShown};
 use super::respond::rfc3339;
 use crate::domain::{HandlerRef, Limits, Tool, ToolOptions};
-use crate::format::{Effect, FormatName, ListOptions};
+use crate::format::{Effect, FormatName, Verdict};
 use crate::store::tools::ToolRow;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -172,12 +172,14 @@ impl ToolView {
 fn warnings(tool: &Tool) -> Vec<String> {
     let mut told: Vec<(String, Vec<&str>)> = Vec::new();
     for format in FormatName::ALL {
-        let rendered = (format.format().tools)(&[tool], &ListOptions::default());
-        let omitted = rendered.omitted.into_iter().map(|omitted| format!("left out: {}", omitted.reason));
-        // An option that a provider has no place for is no news to its author, a changed schema is.
-        let notes = rendered.notes.into_iter().filter(|note| note.effect != Effect::Dropped);
-        let notes = notes.map(|note| format!("{} {}", note.pointer, note.detail));
-        for text in omitted.chain(notes) {
+        let report = format.report(tool);
+        for note in report.notes {
+            // A hint that a provider has no place for is no news to its author; an option without effect is.
+            if note.effect == Effect::Dropped && note.verdict() == Verdict::Adapted {
+                continue;
+            }
+            let place = if report.verdict == Verdict::Omitted { "left out:" } else { note.pointer.as_str() };
+            let text = format!("{place} {}", note.detail);
             match told.iter_mut().find(|(known, _)| *known == text) {
                 Some((_, formats)) => formats.push(format.as_str()),
                 None => told.push((text, vec![format.as_str()])),

@@ -12,7 +12,7 @@ struct Scene {
     service: TestService,
     acme: Tenant,
     receiver: Receiver,
-    _first: TestService,
+    first: TestService,
 }
 
 impl Scene {
@@ -25,7 +25,7 @@ impl Scene {
         let line = Line::to(&first.database.url());
         let service = first.restart_as(&line, Settings { call_log, ..Settings::default() }).await;
         let acme = acme.at(&service);
-        let scene = Self { line, service, acme, receiver, _first: first };
+        let scene = Self { line, service, acme, receiver, first: first };
         scene.run().await.with(200);
         scene
     }
@@ -93,6 +93,6 @@ async fn a_relaxed_log_holds_no_call_up_and_is_written_at_the_end() {
     scene.service.state.drain().await;
     for id in ids {
         let path = format!("/v1/calls/{}", id.as_str().unwrap());
-        assert_eq!(scene.acme.at(&scene._first).viewer.get(&path).await.with(200)["status"], "succeeded");
+        assert_eq!(scene.acme.at(&scene.first).viewer.get(&path).await.with(200)["status"], "succeeded");
     }
 }

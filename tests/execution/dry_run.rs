@@ -1,7 +1,7 @@
 //! A dry run shows everything and sends nothing.
 
 use crate::receiver::Receiver;
-use crate::setup::{call, executor, registry, tool};
+use crate::setup::{call, executor, registry, run, tool};
 use serde_json::{Value, json};
 use toolhook::egress::{Egress, Policy};
 use toolhook::execution::{Executor, Natives};
@@ -26,6 +26,27 @@ async fn it_shows_the_request_with_secrets_masked() {
     assert_eq!(request["headers"]["webhook-id"], request["headers"]["idempotency-key"]);
     assert!(!shown.to_string().contains("s3cret") && !shown.to_string().contains("v1,"));
     assert!(receiver.seen().is_empty());
+}
+
+#[tokio::test]
+async fn it_repairs_as_a_call_does() {
+    let receiver = Receiver::echo().await;
+    let registry = registry(vec![tool("t", &receiver.url(), &Value::Null)]);
+    for (arguments, repair) in [
+        (json!({"n": "7"}), "/n: read from its text as a number"),
+        (json!("\"{\\\"n\\\":7}\""), "the arguments: read from JSON text inside JSON text"),
+    ] {
+        let call = call("t", arguments);
+        let shown = executor(Natives::default()).dry_run(&registry, &call, None, None).await.unwrap();
+        assert_eq!(shown.repairs, [repair]);
+        assert!(shown.validation.valid);
+        assert_eq!(shown.request.unwrap().body["data"]["input"], json!({"n": 7}));
+        let executed = run(&registry, vec![call]).await;
+        assert_eq!(
+            (executed[0].repairs.as_slice(), &executed[0].input),
+            (&[repair.to_owned()][..], &json!({"n": 7}).as_object().cloned())
+        );
+    }
 }
 
 #[tokio::test]

@@ -126,3 +126,37 @@ fn anthropic_s_strict_tools_are_counted_over_the_list() {
     assert_eq!(rendered.tools.iter().filter(|entry| entry["strict"] == true).count(), 20);
     assert_eq!(rendered.notes.iter().filter(|note| note.pointer.as_str() == "/strict").count(), 10);
 }
+
+#[test]
+fn a_tool_does_not_take_the_name_of_the_provider_s_own() {
+    let tools = [
+        tool(json!({"name": "a", "defer_loading": true, "allowed_callers": ["human", "code_execution"]})),
+        tool(json!({"name": "b"})),
+        tool(json!({"name": "code_execution"})),
+        tool(json!({"name": "tool_search_tool_bm25"})),
+    ];
+    let rendered = list(FormatName::Anthropic, &tools, &everything());
+    let names: Vec<&Value> = rendered.tools.iter().map(|entry| &entry["name"]).collect();
+    assert_eq!(names, ["tool_search_tool_bm25", "code_execution", "a", "b"]);
+    assert_eq!(rendered.tools[3]["cache_control"]["ttl"], "1h");
+    assert_eq!(rendered.omitted.len(), 2);
+    // Where the list needs none of them, the names are free.
+    assert_eq!(list(FormatName::Anthropic, &tools[1..], &everything()).omitted, []);
+}
+
+#[test]
+fn output_schemas_are_only_declared_where_they_are_taken() {
+    let output = json!({"type": "object", "properties": {"a b": {"type": "string"}, "ok": {"type": "string"}},
+        "required": ["a b", "ok"], "additionalProperties": false});
+    let tools = [
+        tool(json!({"name": "list", "output_schema": {"type": "array"}})),
+        tool(json!({"name": "names", "output_schema": output})),
+    ];
+    let rendered = list(FormatName::Mcp, &tools, &ListOptions::default());
+    assert_eq!(rendered.tools[0].get("outputSchema"), None);
+    assert!(rendered.notes[0].detail.contains("no object"), "{:?}", rendered.notes);
+    assert_eq!(rendered.tools[1]["outputSchema"], output);
+    let rendered = list(FormatName::Gemini, &tools, &ListOptions::default());
+    let declared = &rendered.tools[0]["functionDeclarations"][1]["responseJsonSchema"];
+    assert_eq!(*declared, json!({"type": "object", "properties": {"ok": {"type": "string"}}, "required": ["ok"]}));
+}

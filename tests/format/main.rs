@@ -3,10 +3,13 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
 
 mod accepted;
+mod compatibility;
+mod dice;
 mod generated;
 mod given;
 mod lists;
 mod matrix;
 mod outcomes;
 mod replies;
+mod rules;
 mod strict;

@@ -103,6 +103,23 @@ fn what_cannot_be_said_goes_without_strict() {
 }
 
 #[test]
+fn a_keyword_that_binds_nobody_does_not_cost_strict() {
+    let tool = strict(
+        &json!({"type": "object", "x-order": ["a"], "propertyOrdering": ["a"], "required": ["a"], "properties": {
+        "a": {"type": "string", "nullable": true, "markdownDescription": "**a**", "examples": ["x"]}}}),
+    );
+    for format in [FormatName::OpenaiChat, FormatName::Anthropic, FormatName::Bedrock] {
+        assert!(says_strict(format, &tool), "{format:?}");
+        let (_, schema) = schemas(format, std::slice::from_ref(&tool)).remove(0);
+        assert_eq!(schema["properties"], json!({"a": {"type": "string"}}), "{format:?}");
+        let rendered = (format.format().tools)(&[&tool], &ListOptions::default());
+        let noted: Vec<&str> = rendered.notes.iter().map(|note| note.pointer.as_str()).collect();
+        assert!(noted.contains(&"/input_schema/x-order"), "{format:?}: {noted:?}");
+        assert!(!noted.contains(&"/input_schema/properties/a/examples"), "{format:?}: {noted:?}");
+    }
+}
+
+#[test]
 fn recursion_is_strict_for_openai() {
     let tree = strict(
         &json!({"type": "object", "properties": {"root": {"$ref": "#/$defs/node"}}, "required": ["root"], "$defs": {
@@ -145,4 +162,18 @@ fn property_names_that_a_provider_refuses_are_renamed_and_mapped_back() {
     assert_eq!(rendered.tools[0]["input_examples"], json!([{"filter_name_2": "x", "meta": {"filter[name]": 1}}]));
     let (_, schema) = schemas(FormatName::OpenaiChat, &[apps]).remove(0);
     assert_eq!(schema["required"], json!(["filter[name]"]));
+}
+
+#[test]
+fn names_are_mapped_back_below_patterns_too_and_never_onto_another_value() {
+    let one = json!({"type": "object", "properties": {"by (key)": {"type": "integer"}}});
+    let patterns =
+        tool(json!({"name": "t", "input_schema": {"type": "object", "properties": {"free": {"type": "object",
+        "patternProperties": {"^x": one}, "additionalProperties": {"type": "array", "items": one}}}}}));
+    let sent = json!({"free": {"x1": {"by__key": 1}, "y": [{"by__key": 2}], "by__key": 3}});
+    let stored = json!({"free": {"x1": {"by (key)": 1}, "y": [{"by (key)": 2}], "by__key": 3}});
+    assert_eq!(restored(FormatName::Anthropic, &patterns, &sent), stored);
+    let plain = tool(json!({"name": "t", "input_schema": one}));
+    let both = json!({"by__key": 1, "by (key)": 2});
+    assert_eq!(restored(FormatName::Anthropic, &plain, &both), both);
 }

@@ -4,6 +4,7 @@ mod gate;
 mod write_only;
 
 use super::json;
+use super::mismatch::{self, Mismatch};
 use super::violation::Violation;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
@@ -115,6 +116,11 @@ impl InputSchema {
             return Ok(());
         }
         Err(self.0.validator.iter_errors(value).take(MAX_VIOLATIONS).map(|e| Violation::from_error(&e)).collect())
+    }
+
+    /// What would have to be put right in a value that does not fit; `None` if that is more than [`mismatch::MOST`] things.
+    pub fn mismatches(&self, value: &Value) -> Option<Vec<Mismatch>> {
+        mismatch::all(self.0.validator.iter_errors(value))
     }
 }
 

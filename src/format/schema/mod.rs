@@ -150,6 +150,7 @@ pub(super) fn gemini_output(schema: &InputSchema) -> Adapted {
     let mut adapted = output(schema);
     references::inline(&mut adapted);
     gemini::narrow_keywords(&mut adapted);
+    names::leave_out(&mut adapted, NameRule::Gemini);
     adapted
 }
 

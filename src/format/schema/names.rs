@@ -121,6 +121,31 @@ pub(super) fn rename(adapted: &mut Adapted, stored: &Value, rule: NameRule) {
     }
 }
 
+/// Leaves properties out whose names the provider does not take, where they cannot be renamed: in a schema of what a tool
+/// answers. Objects that lose one are open, so what is said stays true.
+pub(super) fn leave_out(adapted: &mut Adapted, rule: NameRule) {
+    let mut lost = Vec::new();
+    visit(&mut adapted.schema, &Pointer::root(), &mut |schema, at| {
+        let Some(Value::Object(properties)) = schema.get_mut("properties") else { return };
+        let refused: Vec<String> = properties.keys().filter(|name| !rule.takes(name)).cloned().collect();
+        if refused.is_empty() {
+            return;
+        }
+        properties.retain(|name, _| rule.takes(name));
+        if properties.is_empty() {
+            walk::take(schema, "properties");
+        }
+        if let Some(Value::Array(required)) = schema.get_mut("required") {
+            required.retain(|name| name.as_str().is_none_or(|name| rule.takes(name)));
+        }
+        walk::take(schema, "additionalProperties");
+        lost.extend(refused.iter().map(|name| at.key("properties").key(name)));
+    });
+    for place in lost {
+        adapted.change(place, Effect::Lost, "is not declared, since the provider refuses the name");
+    }
+}
+
 fn rename_listed(listed: &mut [Value], names: &BTreeMap<String, String>) {
     for name in listed {
         if let Some(new) = name.as_str().and_then(|name| names.get(name)) {

@@ -68,8 +68,8 @@ impl Walk {
                 let inner: Vec<&Value> = forms
                     .iter()
                     .flat_map(|form| {
-                        let tuple = form.get("prefixItems").and_then(Value::as_array);
-                        form.get("items").into_iter().chain(tuple.into_iter().flatten())
+                        let tuple = form.get("prefixItems").and_then(Value::as_array).into_iter().flatten();
+                        ["items", "contains", "unevaluatedItems"].iter().filter_map(|key| form.get(key)).chain(tuple)
                     })
                     .collect();
                 for element in elements {
@@ -82,10 +82,16 @@ impl Walk {
 
     fn object<'a>(&'a self, members: &mut Object, forms: &[&'a Value]) {
         let described = |name: &str| property(forms, name).next().is_some();
-        *members = std::mem::take(members)
+        let sent = std::mem::take(members);
+        let taken: Vec<String> =
+            sent.keys().filter(|key| self.names.values().any(|new| new == *key)).cloned().collect();
+        *members = sent
             .into_iter()
             .map(|(key, inner)| match self.names.get(&key) {
-                Some(new) if described(if self.back { new } else { &key }) => (new.clone(), inner),
+                // Two values under one name would be one value less: both keep theirs, and the schema decides.
+                Some(new) if described(if self.back { new } else { &key }) && !taken.contains(new) => {
+                    (new.clone(), inner)
+                }
                 _ => (key, inner),
             })
             .collect();
@@ -97,7 +103,7 @@ impl Walk {
             let name = if self.back { key.clone() } else { said(key) };
             let mut schemas: Vec<&Value> = property(forms, &name).collect();
             if schemas.is_empty() {
-                schemas.extend(forms.iter().filter_map(|form| form.get("additionalProperties")));
+                schemas.extend(forms.iter().flat_map(|form| rest(form)));
             } else if self.nulls && inner.is_null() && !schemas.iter().any(|schema| admits_null(&self.root, schema, 0))
             {
                 unasked.push(key.clone());
@@ -132,6 +138,12 @@ impl Walk {
         }
         forms
     }
+}
+
+/// The schemas that may describe a member that is no property: which pattern its name matches is left open.
+fn rest(form: &Value) -> impl Iterator<Item = &Value> {
+    let patterns = form.get("patternProperties").and_then(Value::as_object).into_iter().flat_map(Object::values);
+    ["additionalProperties", "unevaluatedProperties"].iter().filter_map(|key| form.get(key)).chain(patterns)
 }
 
 fn property<'a>(forms: &[&'a Value], name: &str) -> impl Iterator<Item = &'a Value> {
