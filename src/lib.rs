@@ -64,8 +64,28 @@
 //! digit); the format finds the calls; a task of its own runs and logs them, so that a caller that hangs up does not cut
 //! one in half. Each call is found, admitted, read and held against its schema before anything is sent; neighbours that
 //! are `concurrent` run beside each other, any other call runs alone. A webhook's request is serialized once, and those
-//! bytes are signed and sent. Its answer becomes an outcome, is held against what the tool promised, cut to its cap, and
-//! logged in one statement for the whole reply; then the format renders one result per call.
+//! bytes are signed and sent. Its answer becomes an outcome, is held against what the tool promised, and cut to its
+//! cap. The [`execution::Journal`] logs the calls of all requests in flight in one commit, and then the format renders one
+//! result per call.
+//!
+//! # The way of a request with a key
+//!
+//! With an `Idempotency-Key` the calls are checked first, and then [`execution::Ledger`] claims the key and writes the calls as
+//! `running`, in one statement, before anything is sent. The key's row is the fence: it names a lease, by the database's clock,
+//! and the end of the calls is written together with the answer only while it names ours. So there are three ways to find a
+//! key: answered (its answer is repeated), leased (it is waited for), or left behind. What a dead process left behind becomes
+//! `unknown` in [`execution::upkeep`], which never sends anything; a repeat takes the key over, answers what is unknown as
+//! unknown, and runs what was never sent or may run twice. Claims and ends are committed in groups, as the log is.
+//!
+//! ```text
+//!             claim                 send                  end, if the lease still holds
+//! (received) ───────▶ running ───────────────▶ succeeded | failed | timed_out | …
+//!       │                │  lease ran out
+//!       ▼                └──────────────────▶ unknown ──▶ running, by a repeat, if the tool says that it may
+//!   rejected
+//! ```
+//!
+//! # Errors
 //!
 //! Requests fail with problem documents; *tools fail with results*. An unknown tool, an invalid input, a time-out, a refused
 //! address or a 500 from the webhook is a result that the model can read and act on. Only keys, unreadable envelopes and our

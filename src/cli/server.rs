@@ -13,7 +13,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use super::{Failure, shutdown::Signals};
 use crate::config::settings::Serving;
 use crate::egress::{Egress, Policy};
-use crate::execution::Natives;
+use crate::execution::{Natives, upkeep};
 use crate::http::{self, AppState, Settings};
 use crate::store::Store;
 use crate::telemetry::Metrics;
@@ -60,9 +60,13 @@ pub(super) async fn run(
         stale_lists: serving.stale_lists,
         serves_metrics: ports.metrics.is_none(),
         metrics: service.metrics,
+        call_log: serving.call_log,
+        lease_grace: serving.lease_grace,
+        crash_at: serving.crash_at,
     };
     let state = AppState::new(service.store.clone(), egress, service.natives, settings);
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+    tasks.spawn(upkeep::run(state.ledger(), stop.clone()));
     if let Some(listener) = ports.metrics {
         tracing::info!(address = ?listener.local_addr().ok(), "metrics are served");
         // Until the very end, so that the end can be seen.
@@ -103,7 +107,12 @@ async fn finish<T>(server: &mut JoinHandle<T>, state: &AppState, deadline: Insta
     if timeout_at(deadline, server).await.is_err() {
         tracing::warn!("some connections are still open");
     }
-    timeout_at(deadline, state.drain()).await.is_ok()
+    if timeout_at(deadline, state.drain()).await.is_ok() {
+        return true;
+    }
+    // What was claimed and not sent can be made again elsewhere at once; what was sent is known to be unknown.
+    let _ = timeout(CLOSING, state.ledger().give_up()).await;
+    false
 }
 
 /// Takes the ports.

@@ -7,6 +7,7 @@ use tracing_subscriber::EnvFilter;
 use url::Url;
 
 use crate::egress::Policy;
+use crate::execution::{CallLog, CrashPoint};
 use crate::store::MasterKey;
 
 /// How `toolhook serve` runs.
@@ -45,6 +46,12 @@ pub struct Serving {
     pub listen: String,
     /// The most tenants whose tools are kept in memory.
     pub cached_tenants: u64,
+    /// When a call's record has to be in the database.
+    pub call_log: CallLog,
+    /// How much longer than its calls may take a claimed request belongs to this process.
+    pub lease_grace: Duration,
+    /// Where to die, for tests.
+    pub crash_at: Option<CrashPoint>,
     /// How long running calls may take after a signal to stop.
     pub grace: Duration,
     /// How long to go on serving before that, without being ready.

@@ -13,6 +13,9 @@
 //! 5. `result` and `clip`: what the tool promised about its results, and how much of a text reaches the model.
 //! 6. [`Journal`]: an answered call is in the log.
 //!
+//! A request that comes with a key goes through [`Ledger`]: its calls are claimed in the database before anything is sent,
+//! its repeats get its answer, and what a dead replica left behind becomes `unknown` in [`upkeep`].
+//!
 //! What is absent here: status codes of our own API, and any provider's shapes.
 
 mod answer;
@@ -20,19 +23,28 @@ mod check;
 mod clip;
 mod decode;
 mod dry_run;
+mod health;
 mod job;
 mod journal;
+mod keyed;
+mod lane;
+mod ledger;
 pub mod native;
 mod plan;
+mod prepared;
+mod record;
 mod repair;
 mod result;
 mod run;
 mod told;
 mod unanswered;
+pub mod upkeep;
 mod webhook;
 
 pub use dry_run::{DryRequest, DryRun, EgressVerdict, Misfit, Validation};
-pub use journal::{Journal, Origin};
+pub use journal::{CallLog, Journal, Origin};
+pub use keyed::{Answer, Key, Refusal, Render};
+pub use ledger::{CrashPoint, Ledger};
 pub use native::{NativeHandler, Natives};
 pub use result::HandlerResult;
 
@@ -43,7 +55,6 @@ use crate::egress::Egress;
 use crate::registry::Registry;
 use crate::telemetry::Metrics;
 use std::sync::Arc;
-use time::OffsetDateTime;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -88,15 +99,14 @@ pub struct Executed {
     pub tool: Option<(ToolName, i32)>,
     /// What kind of result the tool declares.
     pub result_type: Option<ResultType>,
-    /// The input that was validated; nothing if it was refused before or by that.
+    /// The input that was validated, as the log may have it: write-only values are masked. Nothing if it was refused before or by
+    /// validation.
     pub input: Option<Object>,
     /// What became of it.
     pub outcome: Outcome,
     /// How often the handler was tried.
     pub attempts: u32,
-    /// When its turn came.
-    pub started_at: OffsetDateTime,
-    /// How long it took from then on, in milliseconds.
+    /// How long it took from the moment when its turn came, in milliseconds.
     pub duration_ms: u64,
     /// What was put right in its arguments.
     pub repairs: Vec<String>,
@@ -131,7 +141,8 @@ impl Executor {
     /// Runs the calls and answers each one, in their order, at the latest at the request's deadline. Does not fail and
     /// does not panic. Dropping it cuts calls off half-way, so it belongs into a task of its own.
     pub async fn run(&self, request: Request) -> Vec<Executed> {
-        Box::pin(run::run(self, request)).await
+        let prepared = prepared::Prepared::of(request).await;
+        Box::pin(run::run(self, prepared)).await
     }
 
     /// Says what running this call would send, without sending it. An unknown tool is the one error.

@@ -14,6 +14,7 @@ mod formats;
 mod handler_view;
 mod handlers;
 mod health;
+mod idempotency;
 mod keys;
 mod mcp;
 mod metrics;

@@ -4,7 +4,9 @@ use super::problem::Problem;
 use super::remembered::Remembered;
 use crate::domain::{Outcome, TenantFacts, TenantName};
 use crate::egress::Egress;
-use crate::execution::{Executed, Executor, Journal, Natives, Origin, Request};
+use crate::execution::{
+    Answer, CallLog, CrashPoint, Executed, Executor, Journal, Key, Ledger, Natives, Origin, Render, Request,
+};
 use crate::registry::Registries;
 use crate::store::Store;
 use crate::store::keys::StoredKey;
@@ -27,6 +29,12 @@ pub struct Settings {
     pub serves_metrics: bool,
     /// Where things are counted.
     pub metrics: Metrics,
+    /// When a call's record has to be in the database.
+    pub call_log: CallLog,
+    /// How much longer than its calls may take a claimed request belongs to this process.
+    pub lease_grace: Duration,
+    /// Where to die, for tests.
+    pub crash_at: Option<CrashPoint>,
 }
 
 impl Default for Settings {
@@ -36,6 +44,9 @@ impl Default for Settings {
             stale_lists: Duration::from_mins(15),
             serves_metrics: true,
             metrics: Metrics::default(),
+            call_log: CallLog::default(),
+            lease_grace: Duration::from_secs(10),
+            crash_at: None,
         }
     }
 }
@@ -48,6 +59,7 @@ pub struct AppState {
     pub(super) registries: Registries,
     pub(super) executor: Executor,
     pub(super) journal: Journal,
+    pub(super) ledger: Ledger,
     /// What may be the key of a public id.
     pub(super) keys: Remembered<String, Arc<Vec<StoredKey>>>,
     /// The tenants that operators act for.
@@ -61,12 +73,14 @@ pub struct AppState {
 impl AppState {
     /// Puts the service together.
     pub fn new(store: Store, egress: Egress, natives: Natives, settings: Settings) -> Self {
-        let Settings { cached_tenants, stale_lists, serves_metrics, metrics } = settings;
+        let Settings { cached_tenants, stale_lists, serves_metrics, metrics, call_log, lease_grace, crash_at } =
+            settings;
         let registries = Registries::new(store.clone(), natives.entries(), cached_tenants).stale_for(stale_lists);
         Self {
             registries: registries.measured_by(metrics.clone()),
             executor: Executor::new(egress.clone(), natives).measured_by(metrics.clone()),
-            journal: Journal::new(store.clone()).measured_by(metrics.clone()),
+            journal: Journal::start(store.clone(), call_log, metrics.clone()),
+            ledger: Ledger::start(store.clone(), lease_grace, crash_at),
             keys: Remembered::new(store.clone()),
             tenants: Remembered::new(store.clone()),
             metrics,
@@ -96,6 +110,25 @@ impl AppState {
         task.await.map_err(|why| Problem::internal(&why))
     }
 
+    /// Answers a request that came with a key, in a task of its own: a caller that hangs up changes nothing.
+    pub(super) async fn execute_once(
+        &self,
+        request: Request,
+        origin: Origin,
+        key: Key,
+        render: Box<Render>,
+    ) -> Result<Answer, Problem> {
+        let (executor, ledger) = (self.executor.clone(), self.ledger.clone());
+        let work = async move { Box::pin(ledger.run(&executor, request, &origin, key, &*render)).await };
+        let task = self.running.spawn(work.instrument(tracing::Span::current()));
+        Ok(task.await.map_err(|why| Problem::internal(&why))??)
+    }
+
+    /// What this process has claimed, for the work beside the requests.
+    pub fn ledger(&self) -> Ledger {
+        self.ledger.clone()
+    }
+
     /// Forgets what is remembered of a tenant that was changed or removed.
     pub(super) async fn forget_tenants(&self, id: Uuid) {
         self.registries.forget(id).await;
@@ -118,6 +151,7 @@ impl AppState {
     /// Takes the service out of rotation: it is not ready any more, and what runs may finish.
     pub fn start_draining(&self) {
         self.draining.store(true, Ordering::Relaxed);
+        self.ledger.stop();
     }
 
     pub(super) fn is_draining(&self) -> bool {
@@ -129,6 +163,8 @@ impl AppState {
         self.start_draining();
         self.running.close();
         self.running.wait().await;
+        self.journal.finish().await;
+        self.ledger.finish().await;
     }
 }
 

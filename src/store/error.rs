@@ -50,9 +50,9 @@ impl From<sqlx::Error> for StoreError {
         match constraint.as_deref() {
             Some("tools_pkey" | "handlers_name_key" | "tenants_name_key") => Self::Conflict(Conflict::NameTaken),
             Some("tools_handler_fkey") => Self::Conflict(Conflict::HandlerInUse),
-            Some(
-                "keys_tenant_id_fkey" | "handlers_tenant_id_fkey" | "tools_tenant_id_fkey" | "calls_tenant_id_fkey",
-            ) => Self::Conflict(Conflict::NoSuchTenant),
+            Some("keys_tenant_id_fkey" | "handlers_tenant_id_fkey" | "tools_tenant_id_fkey") => {
+                Self::Conflict(Conflict::NoSuchTenant)
+            }
             _ => Self::Database(error),
         }
     }
@@ -73,6 +73,11 @@ impl StoreError {
                 .is_some_and(|code| ["08", "53", "57P", "25006"].iter().any(|class| code.starts_with(class))),
             _ => false,
         }
+    }
+
+    /// The database is known to be away, and was not asked again.
+    pub const fn away() -> Self {
+        Self::Database(sqlx::Error::PoolTimedOut)
     }
 
     /// A row that cannot be read.

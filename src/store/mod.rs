@@ -5,7 +5,9 @@
 //! conflict is, never the text of an error.
 
 mod availability;
+mod call_append;
 pub mod calls;
+pub mod claims;
 mod error;
 pub mod handlers;
 pub mod inspection;
@@ -13,17 +15,20 @@ mod json;
 pub mod keys;
 mod page;
 pub mod registry;
+pub mod retention;
 mod seal;
 pub mod tenants;
 mod tool_row;
 pub mod tool_versions;
 pub mod tools;
+mod writer;
 
 use availability::Availability;
 pub use error::{Conflict, StoreError};
 pub use json::Json;
 pub use page::{Page, PageRequest};
 pub use seal::{MasterKey, Vault};
+pub use writer::Writer;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, PgConnection, PgPool};
@@ -39,6 +44,12 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The records in which the pool says how long somebody waited for a connection: their target, and the field with the seconds.
 pub const WAITS: (&str, &str) = ("sqlx::pool::acquire", "acquired_after_secs");
+/// After how long a connection that was not used is tried before it is used again.
+const TRUSTED: Duration = Duration::from_secs(1);
+
+/// Begins a transaction whose statements are planned for their very values. A plan that is made once for all values reads the
+/// log from end to end for some, and one that was made while a table was small does so until somebody has counted it again.
+const PLAN_ANEW: &str = "begin; set local plan_cache_mode = force_custom_plan";
 
 /// The database, with the keys that open its sealed columns. Cheap to clone.
 #[derive(Clone)]
@@ -67,6 +78,15 @@ impl Store {
             .max_connections(connections)
             .acquire_timeout(ACQUIRE_TIMEOUT)
             .acquire_time_level(log::LevelFilter::Trace)
+            .test_before_acquire(false)
+            .before_acquire(|connection, about| {
+                Box::pin(async move {
+                    if about.idle_for > TRUSTED {
+                        connection.ping().await?;
+                    }
+                    Ok(true)
+                })
+            })
             .connect_with(options.clone())
             .await;
         match pool {

@@ -10,10 +10,12 @@
 )]
 
 mod call_log;
+mod call_log_outage;
 mod calls;
 mod compatibility;
 mod crowd;
 mod handlers;
+mod idempotency;
 mod keys;
 mod lists;
 mod mcp;
@@ -22,6 +24,7 @@ mod problems;
 mod providers;
 mod reference;
 mod repairs;
+mod retention;
 mod schemas;
 mod secrets;
 mod support;

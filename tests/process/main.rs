@@ -4,6 +4,7 @@
 
 mod commands;
 mod crash;
+mod crash_points;
 mod dev;
 mod doctor;
 mod http;

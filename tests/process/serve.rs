@@ -20,10 +20,20 @@ fn everything_that_is_missing_or_wrong_is_told_at_once() {
         .env("TOOLHOOK_EGRESS_ALLOW", "10.0.0.0/8,10.0.0.0/33")
         .env("TOOLHOOK_DATABASE_CONNECTIONS", "many")
         .env("TOOLHOOK_SHUTDOWN_GRACE_MS", "-1")
+        .env("TOOLHOOK_CALL_LOG", "sometimes")
         .env("TOOLHOOK_LOG_FORMAT", "xml");
     finish(&mut wrong).complains(
         2,
-        &["DATABASE_URL", "TOOLHOOK_MASTER_KEY", "10.0.0.0/33", "CONNECTIONS", "GRACE_MS", "LISTEN", "LOG_FORMAT"],
+        &[
+            "DATABASE_URL",
+            "TOOLHOOK_MASTER_KEY",
+            "10.0.0.0/33",
+            "CONNECTIONS",
+            "GRACE_MS",
+            "LISTEN",
+            "LOG_FORMAT",
+            "durable or relaxed",
+        ],
     );
     let mut short = toolhook(&["serve"]);
     short.env("DATABASE_URL", "postgres://u@db/x").env("TOOLHOOK_MASTER_KEY", "AAAA");
@@ -40,6 +50,7 @@ fn help_names_every_setting() {
         .chain(["TOOLHOOK_LISTEN", "TOOLHOOK_EGRESS_ALLOW", "TOOLHOOK_DATABASE_CONNECTIONS", "TOOLHOOK_CACHED_TENANTS"])
         .chain(["TOOLHOOK_LOG", "TOOLHOOK_LOG_FORMAT", "TOOLHOOK_MIGRATE", "TOOLHOOK_SHUTDOWN_GRACE_MS"])
         .chain([
+            "TOOLHOOK_CALL_LOG",
             "TOOLHOOK_SHUTDOWN_DELAY_MS",
             "TOOLHOOK_STALE_LISTS_MS",
             "TOOLHOOK_METRICS_LISTEN",

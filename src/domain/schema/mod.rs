@@ -1,6 +1,7 @@
 //! A tool's JSON Schema: its text as written, and the validator compiled from it.
 
 mod gate;
+mod write_only;
 
 use super::json;
 use super::mismatch::{self, Mismatch};
@@ -41,6 +42,7 @@ struct Compiled {
     raw: Box<RawValue>,
     value: Value,
     validator: Validator,
+    has_write_only: bool,
 }
 
 /// What is wrong with a schema: a JSON Pointer into it, and a sentence for its author.
@@ -89,7 +91,8 @@ impl InputSchema {
             .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES))
             .build(&value)
             .map_err(|error| vec![SchemaFault::at(error.instance_path().to_string(), unbuildable(&error))])?;
-        Ok(Self(Arc::new(Compiled { raw: raw.to_owned(), value, validator })))
+        let has_write_only = write_only::occurs(&value);
+        Ok(Self(Arc::new(Compiled { raw: raw.to_owned(), value, validator, has_write_only })))
     }
 
     /// The text, byte for byte as it was written.
@@ -100,6 +103,11 @@ impl InputSchema {
     /// The schema as a value, keys in the order in which they were written.
     pub fn value(&self) -> &Value {
         &self.0.value
+    }
+
+    /// An input as the log may have it: values that the schema calls `writeOnly` are `"***"`.
+    pub fn masked(&self, input: &json::Object) -> json::Object {
+        if self.0.has_write_only { write_only::masked(&self.0.value, input) } else { input.clone() }
     }
 
     /// Holds a value against the schema; the violations are bounded in number and never repeat the value.

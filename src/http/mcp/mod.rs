@@ -21,6 +21,7 @@ use super::auth::Agent;
 use super::calls::{self, About, CallHeaders};
 use super::extract::{JsonText, MAX_REPLY, Query};
 use super::formats;
+use super::idempotency;
 use super::problem::Problem;
 use axum::extract::{FromRequestParts, State};
 use axum::http::HeaderMap;
@@ -76,6 +77,7 @@ async fn serve(
 ) -> Result<Response, Problem> {
     let tags = query.all("tag");
     query.finish()?;
+    idempotency::refuse(&headers)?;
     let message = match Message::read(&text) {
         Ok(message) => message,
         Err(refusal) => return refusal.response(),
