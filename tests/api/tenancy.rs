@@ -36,6 +36,7 @@ const NEEDED: &[(&str, &str, Option<&str>)] = &[
     ("POST", "/v1/formats/{format}/calls", Some("agent")),
     ("GET", "/v1/calls", Some("viewer")),
     ("GET", "/v1/calls/{id}", Some("viewer")),
+    ("POST", "/mcp", Some("agent")),
     ("GET", "/v1/openapi.json", None),
     ("GET", "/livez", None),
     ("GET", "/readyz", None),
