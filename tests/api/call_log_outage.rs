@@ -25,7 +25,7 @@ impl Scene {
         let line = Line::to(&first.database.url());
         let service = first.restart_as(&line, Settings { call_log, ..Settings::default() }).await;
         let acme = acme.at(&service);
-        let scene = Self { line, service, acme, receiver, first: first };
+        let scene = Self { line, service, acme, receiver, first };
         scene.run().await.with(200);
         scene
     }
