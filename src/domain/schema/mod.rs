@@ -1,6 +1,7 @@
 //! A tool's JSON Schema: its text as written, and the validator compiled from it.
 
 mod gate;
+mod places;
 
 use super::json;
 use super::mismatch::{self, Mismatch};
@@ -15,6 +16,10 @@ pub const MAX_BYTES: usize = 64 * 1024;
 /// The deepest schema, in levels of arrays and objects. (A compiler that recurses over 1,000 levels overflows its stack,
 /// and takes every tenant down with it.)
 pub const MAX_DEPTH: usize = 32;
+/// The deepest a schema may be once references are followed, in schemas inside schemas; see [`MAX_DEPTH`].
+pub const MAX_LEVELS: usize = 128;
+/// The most schemas and values in lists of one schema, as it is written.
+pub const MAX_PLACES: usize = 10_000;
 /// The most schema positions, counted after references are followed: doubled references make a short text a long check.
 pub const MAX_WEIGHT: u64 = 10_000;
 /// The most `pattern`s.
