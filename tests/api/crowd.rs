@@ -74,3 +74,24 @@ async fn a_crowd_of_writers_breaks_nothing() {
     assert!(tools["data"].as_array().unwrap().iter().all(|tool| listed.contains(&&tool["name"])), "{listed:?}");
     assert_eq!(list["omitted"], json!([]));
 }
+
+#[tokio::test]
+async fn removing_and_rotating_get_through_a_crowd() {
+    let service = TestService::start().await;
+    let acme = service.tenant("acme").await;
+    let mut named = webhook();
+    named["name"] = json!("h");
+    acme.editor.post("/v1/handlers", &named).await.with(201);
+    let rotations = join_all((0..8).map(|_| acme.editor.send("POST", "/v1/handlers/h/rotate-secret", None))).await;
+    assert!(rotations.iter().all(|answer| answer.status == 200), "every rotation is made, one after the other");
+    for round in 0..4 {
+        acme.editor.put("/v1/tools/t", &tool("t", &json!("h"), &json!({}))).await.with(201);
+        let editor = &acme.editor;
+        let writes = join_all((0..8).map(|n| {
+            let change = json!({"tags": [format!("{round}-{n}")]});
+            async move { editor.patch("/v1/tools/t", &change).await.status }
+        }));
+        let (gone, _) = futures_util::join!(acme.editor.delete("/v1/tools/t"), writes);
+        assert_eq!(gone.status, 204, "{}", gone.text());
+    }
+}

@@ -16,6 +16,7 @@ mod crowd;
 mod handlers;
 mod keys;
 mod lists;
+mod mcp;
 mod problems;
 mod providers;
 mod reference;

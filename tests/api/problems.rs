@@ -246,3 +246,21 @@ async fn a_database_that_is_away_is_503_and_nothing_is_sent() {
     }
     assert_eq!(receiver.connections(), 0);
 }
+
+#[tokio::test]
+async fn what_could_be_read_in_two_ways_is_refused() {
+    let service = TestService::start().await;
+    let acme = service.tenant("acme").await;
+    let twice = acme.editor.with("Authorization", "Bearer thk_another");
+    twice.get("/v1/tools").await.problem(401, "unauthenticated");
+    let coded = acme.editor.with("Content-Encoding", "gzip");
+    coded.post("/v1/tools", &tool("t", &webhook(), &json!({}))).await.problem(415, "unsupported_media_type");
+    acme.editor.post("/v1/tools", &tool("t", &webhook(), &json!({}))).await.with(201);
+    let only_new = acme.editor.with("If-None-Match", "*");
+    only_new.put("/v1/tools/t", &tool("t", &webhook(), &json!({}))).await.problem(412, "precondition_failed");
+    only_new.put("/v1/tools/u", &tool("u", &webhook(), &json!({}))).await.with(201);
+    let many: Vec<_> = (0..1_001).map(|n| json!({"id": n.to_string(), "name": "t", "input": {}})).collect();
+    acme.agent.post("/v1/formats/toolhook/calls", &json!({"reply": many})).await.problem(422, "invalid_reply");
+    let log = acme.viewer.get("/v1/calls").await.with(200);
+    assert_eq!(log["data"], json!([]), "nothing of it was run");
+}

@@ -95,6 +95,8 @@ async fn every_example_of_a_request_does_what_it_shows() {
     ids.push(("/v1/calls", call["id"].as_str().unwrap().to_owned()));
     let batch = follow(&operator, &take("POST", "/v1/formats/{format}/calls"), &document, &ids).await;
     assert_eq!(batch["calls"][0]["status"], "succeeded", "{batch}");
+    let answer = follow(&operator, &take("POST", "/mcp"), &document, &ids).await;
+    assert_eq!(answer["result"]["content"][0]["text"], batch["append"][0]["content"][0]["content"], "{answer}");
     let deletes = ["/v1/keys/{id}", "/v1/tools/{name}", "/v1/handlers/{name}", "/v1/tenants/{tenant}"]
         .map(|path| take("DELETE", path));
     for read in left {

@@ -1,6 +1,6 @@
 //! Arguments that a model sends in another spelling, over the wire: what the webhook gets, and what is said of it.
 
-use crate::support::{Receiver, Tenant, TestService, tool};
+use crate::support::{Receiver, Tenant, TestService, json_answer, tool};
 use serde_json::{Value, json};
 
 async fn set_up(service: &TestService, receiver: &Receiver) -> Tenant {
@@ -17,7 +17,7 @@ async fn set_up(service: &TestService, receiver: &Receiver) -> Tenant {
 #[tokio::test]
 async fn each_repair_is_named_and_the_webhook_gets_what_was_meant() {
     let service = TestService::start().await;
-    let receiver = Receiver::weather().await;
+    let receiver = Receiver::start(|_| json_answer(&json!({}))).await;
     let acme = set_up(&service, &receiver).await;
     for (input, delivered, repairs) in [
         (
@@ -54,7 +54,7 @@ async fn each_repair_is_named_and_the_webhook_gets_what_was_meant() {
 #[tokio::test]
 async fn what_would_be_a_guess_is_an_error_for_the_model() {
     let service = TestService::start().await;
-    let receiver = Receiver::weather().await;
+    let receiver = Receiver::start(|_| json_answer(&json!({}))).await;
     let acme = set_up(&service, &receiver).await;
     for (input, place) in [
         (json!({"n": "3.5"}), "/n: expected an integer, got a string"),
@@ -81,7 +81,7 @@ async fn what_would_be_a_guess_is_an_error_for_the_model() {
 #[tokio::test]
 async fn names_inside_a_text_are_mapped_back() {
     let service = TestService::start().await;
-    let receiver = Receiver::weather().await;
+    let receiver = Receiver::start(|_| json_answer(&json!({}))).await;
     let acme = set_up(&service, &receiver).await;
     let block =
         |list: Value| json!({"reply": {"type": "tool_use", "id": "toolu_1", "name": "t", "input": {"list": list}}});

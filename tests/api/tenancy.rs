@@ -26,6 +26,7 @@ const NEEDED: &[(&str, &str, Option<&str>)] = &[
     ("PUT", "/v1/tools/{name}", Some("editor")),
     ("PATCH", "/v1/tools/{name}", Some("editor")),
     ("DELETE", "/v1/tools/{name}", Some("editor")),
+    ("GET", "/v1/tools/{name}/compatibility", Some("viewer")),
     ("GET", "/v1/tools/{name}/versions", Some("viewer")),
     ("GET", "/v1/tools/{name}/versions/{n}", Some("viewer")),
     ("POST", "/v1/tools/{name}/versions/{n}/restore", Some("editor")),

@@ -4,10 +4,12 @@
 
 mod accepted;
 mod compatibility;
+mod dice;
 mod generated;
 mod given;
 mod lists;
 mod matrix;
 mod outcomes;
 mod replies;
+mod rules;
 mod strict;

@@ -4,7 +4,7 @@ import json
 import sample
 
 # Values that make more of a demonstration than a sample does.
-SAID = {"expression": "6 * 7", "text": "Zürich"}
+SAID = {"expression": "6 * 7", "text": "Zürich", "utc_offset": "+01:00"}
 
 
 def next_calls(tools, called):
