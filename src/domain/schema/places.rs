@@ -29,6 +29,8 @@ const NAMED: [&str; 6] =
     ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
 /// Keywords that hold a schema only where something refers to it.
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
+/// Keywords that no error repeats.
+const UNSAID: [&str; 6] = ["$comment", "default", "description", "examples", "example", "title"];
 /// Keywords that lead to another place.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 /// Keywords that name a place.
@@ -55,6 +57,8 @@ pub(super) struct Places {
     pub(super) patterns: usize,
     /// How deep schemas are inside each other as they are written.
     pub(super) depth: usize,
+    /// The most memory, in bytes, of one keyword that an error may repeat.
+    pub(super) repeated: u64,
 }
 
 /// Lists the places below the root, and those that references lead to wherever they stand.
@@ -122,6 +126,7 @@ impl<'a> Finder<'a> {
         let Value::Object(members) = schema else { return Ok(place) };
         for (keyword, value) in members {
             let at = at.key(keyword);
+            self.note_size(keyword, value);
             match (keyword.as_str(), value) {
                 (name, Value::String(reference)) if REFERENCES.contains(&name) => {
                     if !reference.starts_with('#') {
@@ -188,6 +193,17 @@ impl<'a> Finder<'a> {
         Ok(())
     }
 
+    /// Notes how long a keyword is that errors repeat. (They may repeat names of properties too.)
+    fn note_size(&mut self, keyword: &str, value: &Value) {
+        let size = match value {
+            Value::Object(all) if NAMED.contains(&keyword) => all.keys().map(String::len).max().unwrap_or(0) as u64,
+            Value::Array(_) if LIST.contains(&keyword) => 0,
+            _ if ONE.contains(&keyword) || UNSAID.contains(&keyword) => 0,
+            value => memory(value),
+        };
+        self.found.repeated = self.found.repeated.max(size);
+    }
+
     fn count_lists(&mut self, all: &Map<String, Value>) {
         self.found.entries += all.values().filter_map(Value::as_array).map(Vec::len).sum::<usize>();
     }
@@ -209,6 +225,16 @@ impl<'a> Finder<'a> {
         }
         let at = Pointer::root().join(reference);
         self.anchors.get(fragment.as_str()).into_iter().flatten().map(|target| (*target, at.clone())).collect()
+    }
+}
+
+/// About how much memory a value takes. Recurses over the document alone.
+fn memory(value: &Value) -> u64 {
+    32 + match value {
+        Value::String(text) => text.len() as u64,
+        Value::Array(elements) => elements.iter().map(memory).sum(),
+        Value::Object(members) => members.iter().map(|(name, inner)| name.len() as u64 + memory(inner)).sum(),
+        _ => 0,
     }
 }
 
