@@ -6,6 +6,8 @@ use serde_json::Value;
 
 /// The most mismatches of one value, those inside unions included.
 pub const MOST: usize = 2_000;
+/// The deepest union inside unions that is looked into.
+const MAX_UNIONS: usize = 64;
 
 /// Keywords that lead to another schema for the same value, each with how many steps of a path it takes.
 const IN_PLACE: [(&str, usize); 9] = [
@@ -55,17 +57,19 @@ pub(super) fn all<'a>(errors: impl Iterator<Item = ValidationError<'a>>) -> Opti
     let mut left = MOST;
     let mut found = Vec::new();
     for error in errors {
-        found.push(one(&error, &mut left)?);
+        found.push(one(&error, &mut left, MAX_UNIONS)?);
     }
     Some(found)
 }
 
-fn one(error: &ValidationError<'_>, left: &mut usize) -> Option<Mismatch> {
+fn one(error: &ValidationError<'_>, left: &mut usize, unions: usize) -> Option<Mismatch> {
     *left = left.checked_sub(1)?;
     let pointer = error.instance_path().to_string();
     let wanted = match error.kind() {
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-            let branch = |errors: &Vec<ValidationError<'static>>| errors.iter().map(|error| one(error, left)).collect();
+            let unions = unions.checked_sub(1)?;
+            let branch =
+                |errors: &Vec<ValidationError<'static>>| errors.iter().map(|error| one(error, left, unions)).collect();
             return context.iter().map(branch).collect::<Option<Vec<Vec<Mismatch>>>>().map(Mismatch::Either);
         }
         ValidationErrorKind::Type { kind: TypeKind::Single(only) } => {

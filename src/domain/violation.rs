@@ -1,5 +1,7 @@
 //! A schema's verdict on a value, in words that a model can act on.
 
+use super::fault::Pointer;
+use super::schema::meter::MAX_MATCHED;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{JsonTypeSet, ValidationError};
 use serde::Serialize;
@@ -15,16 +17,47 @@ pub struct Violation {
     pub detail: String,
 }
 
+/// The longest text of a violation, in characters.
+const MAX_DETAIL: usize = 500;
+/// The longest pointer that is shown whole, in characters: a property's name may be long.
+const MAX_POINTER: usize = 300;
+/// How deep unions are looked into, one inside another.
+const MAX_UNIONS: usize = 2;
+/// How many branches of a union are told.
+const MAX_BRANCHES: usize = 6;
+
 impl Violation {
     pub(super) fn from_error(error: &ValidationError<'_>) -> Self {
+        Self::within(error, MAX_UNIONS)
+    }
+
+    fn within(error: &ValidationError<'_>, unions: usize) -> Self {
+        let pointer = error.instance_path().as_str();
         let detail = match error.kind() {
-            // Where a union failed, the branch that got furthest says what to do.
             ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-                return union(error, context);
+                union(pointer, context, unions)
             }
             kind => expectation(kind, error.instance()),
         };
-        Self { pointer: error.instance_path().to_string(), detail }
+        Self { pointer: cut_to(pointer, MAX_POINTER), detail: cut_to(&detail, MAX_DETAIL) }
+    }
+
+    /// The value as a whole takes too long to check.
+    pub(super) fn too_much() -> Self {
+        Self { pointer: String::new(), detail: TOO_MUCH.to_owned() }
+    }
+
+    /// The value does not fit, and to say where takes too long.
+    pub(super) fn untold() -> Self {
+        let detail = "does not fit the schema, and has too many possible readings to say where; send something simpler";
+        Self { pointer: String::new(), detail: detail.to_owned() }
+    }
+
+    /// A text or name inside `value`, found by its address, is too long for a pattern.
+    pub(super) fn too_long(value: &Value, address: usize) -> Self {
+        let pointer = pointer_to(value, address).unwrap_or_default();
+        let detail = format!("is too long to be held against a pattern: at most {MAX_MATCHED} bytes");
+        Self { pointer: cut_to(&pointer, MAX_POINTER), detail }
     }
 
     /// The violation as a phrase: `/city: expected a string, got a number`.
@@ -33,26 +66,37 @@ impl Violation {
     }
 }
 
-fn union(error: &ValidationError<'_>, context: &[Vec<ValidationError<'static>>]) -> Violation {
-    let own = error.instance_path().to_string();
-    let branches: Vec<String> = context
-        .iter()
-        .filter(|branch| !branch.is_empty())
-        .take(8)
-        .map(|branch| {
-            let parts: Vec<String> = branch
-                .iter()
-                .take(3)
-                .map(|inner| {
-                    let inner = Violation::from_error(inner);
-                    let rest = inner.pointer.strip_prefix(&own).unwrap_or(&inner.pointer);
-                    if rest.is_empty() { inner.detail } else { format!("{rest}: {}", inner.detail) }
-                })
-                .collect();
-            parts.join(" and ")
-        })
-        .collect();
-    Violation { pointer: own, detail: format!("fits none of the allowed forms ({})", branches.join("; or ")) }
+/// What is said of a value that takes too many steps.
+pub(super) const TOO_MUCH: &str = "is too much to check against this schema; send something simpler";
+
+/// Finds a part of a value by its address, without recursion.
+fn pointer_to(value: &Value, address: usize) -> Option<String> {
+    let mut open = vec![(value, Pointer::root())];
+    while let Some((value, at)) = open.pop() {
+        if std::ptr::from_ref(value).addr() == address {
+            return Some(at.as_str().to_owned());
+        }
+        match value {
+            Value::Array(all) => open.extend(all.iter().enumerate().map(|(index, inner)| (inner, at.index(index)))),
+            Value::Object(all) => open.extend(all.iter().map(|(name, inner)| (inner, at.key(name)))),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// What the branches of a union say of a value that fits none of them.
+fn union(own: &str, context: &[Vec<ValidationError<'static>>], unions: usize) -> String {
+    let Some(unions) = unions.checked_sub(1) else { return "fits none of the allowed forms".to_owned() };
+    let inner = |inner: &ValidationError<'static>| {
+        let inner = Violation::within(inner, unions);
+        let rest = inner.pointer.strip_prefix(own).unwrap_or(&inner.pointer);
+        if rest.is_empty() { inner.detail } else { format!("{rest}: {}", inner.detail) }
+    };
+    let told = context.iter().filter(|branch| !branch.is_empty()).take(MAX_BRANCHES);
+    let branches: Vec<String> =
+        told.map(|branch| branch.iter().take(3).map(inner).collect::<Vec<_>>().join(" and ")).collect();
+    format!("fits none of the allowed forms ({})", branches.join("; or "))
 }
 
 fn expectation(kind: &ValidationErrorKind, instance: &Value) -> String {
@@ -124,6 +168,12 @@ fn short(value: &Value) -> String {
 }
 
 fn cut(text: &str) -> String {
-    const MOST: usize = 100;
-    if text.chars().count() <= MOST { text.to_owned() } else { text.chars().take(MOST).chain(['…']).collect() }
+    cut_to(text, 100)
+}
+
+fn cut_to(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some((end, _)) => text[..end].chars().chain(['…']).collect(),
+    }
 }

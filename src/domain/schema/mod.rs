@@ -1,12 +1,21 @@
 //! A tool's JSON Schema: its text as written, and the validator compiled from it.
 
+#[cfg(test)]
+mod attacks;
+mod compile;
 mod gate;
+pub mod meter;
+mod metered;
+mod places;
+mod unique;
 mod write_only;
 
-use super::json;
+use super::json::Object;
 use super::mismatch::{self, Mismatch};
 use super::violation::Violation;
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::Validator;
+use meter::{Budget, Exhausted, Prices, Stop};
+use metered::{Counted, Metered};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -16,23 +25,16 @@ pub const MAX_BYTES: usize = 64 * 1024;
 /// The deepest schema, in levels of arrays and objects. (A compiler that recurses over 1,000 levels overflows its stack,
 /// and takes every tenant down with it.)
 pub const MAX_DEPTH: usize = 32;
+/// The deepest a schema may be once references are followed, in schemas inside schemas; see [`MAX_DEPTH`].
+pub const MAX_LEVELS: usize = 128;
+/// The most schemas and values in lists of one schema, as it is written.
+pub const MAX_PLACES: usize = 10_000;
 /// The most schema positions, counted after references are followed: doubled references make a short text a long check.
 pub const MAX_WEIGHT: u64 = 10_000;
 /// The most `pattern`s.
 pub const MAX_PATTERNS: usize = 32;
-/// Bytes that one compiled pattern may take; bounds the time of a match too.
-const PATTERN_BYTES: usize = 256 * 1024;
 /// How many violations of one value are told.
 const MAX_VIOLATIONS: usize = 10;
-
-/// The drafts that are understood, as `$schema` names them.
-const DRAFTS: [&str; 5] = [
-    "https://json-schema.org/draft/2020-12/schema",
-    "https://json-schema.org/draft/2019-09/schema",
-    "http://json-schema.org/draft-07/schema",
-    "http://json-schema.org/draft-06/schema",
-    "http://json-schema.org/draft-04/schema",
-];
 
 /// A schema that was checked against its meta-schema and compiled. Cheap to clone.
 #[derive(Clone)]
@@ -41,7 +43,8 @@ pub struct InputSchema(Arc<Compiled>);
 struct Compiled {
     raw: Box<RawValue>,
     value: Value,
-    validator: Validator,
+    validator: Validator<Counted>,
+    prices: Prices,
     has_write_only: bool,
 }
 
@@ -63,7 +66,7 @@ impl SchemaFault {
 impl InputSchema {
     /// Checks and compiles the schema of a tool's input: an object's, by its root.
     pub fn compile(raw: &RawValue) -> Result<Self, Vec<SchemaFault>> {
-        let value = read(raw).map_err(|fault| vec![fault])?;
+        let value = compile::read(raw).map_err(|fault| vec![fault])?;
         let faults = match value.get("type") {
             Some(kind) if *kind != "object" => {
                 vec![SchemaFault::at("/type", "the root of an input schema has the type \"object\", or none")]
@@ -75,24 +78,20 @@ impl InputSchema {
 
     /// Checks and compiles the schema of a tool's structured output. Any root is allowed.
     pub fn compile_output(raw: &RawValue) -> Result<Self, Vec<SchemaFault>> {
-        let value = read(raw).map_err(|fault| vec![fault])?;
+        let value = compile::read(raw).map_err(|fault| vec![fault])?;
         Self::build(raw, value, Vec::new())
     }
 
     fn build(raw: &RawValue, value: Value, mut faults: Vec<SchemaFault>) -> Result<Self, Vec<SchemaFault>> {
-        check_draft(&value).map_err(|fault| vec![fault])?;
-        faults.extend(broken_rules(&value));
+        compile::check_draft(&value).map_err(|fault| vec![fault])?;
+        faults.extend(compile::broken_rules(&value));
         if !faults.is_empty() {
             return Err(faults);
         }
-        gate::check(&value).map_err(|fault| vec![fault])?;
-        let validator = jsonschema::options()
-            .offline()
-            .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES))
-            .build(&value)
-            .map_err(|error| vec![SchemaFault::at(error.instance_path().to_string(), unbuildable(&error))])?;
+        let facts = gate::check(&value).map_err(|fault| vec![fault])?;
+        let (validator, prices) = compile::compile(&value, facts).map_err(|fault| vec![fault])?;
         let has_write_only = write_only::occurs(&value);
-        Ok(Self(Arc::new(Compiled { raw: raw.to_owned(), value, validator, has_write_only })))
+        Ok(Self(Arc::new(Compiled { raw: raw.to_owned(), value, validator, prices, has_write_only })))
     }
 
     /// The text, byte for byte as it was written.
@@ -106,21 +105,54 @@ impl InputSchema {
     }
 
     /// An input as the log may have it: values that the schema calls `writeOnly` are `"***"`.
-    pub fn masked(&self, input: &json::Object) -> json::Object {
+    pub fn masked(&self, input: &Object) -> Object {
         if self.0.has_write_only { write_only::masked(&self.0.value, input) } else { input.clone() }
     }
 
-    /// Holds a value against the schema; the violations are bounded in number and never repeat the value.
+    /// Holds a value against the schema; the violations are bounded in number and length and never repeat the value.
+    ///
+    /// Inside [`meter::within`] this takes from the budget given there, and unwinds to it when that is used up.
+    /// Elsewhere it has [`Budget::full`], and a value that takes more has one violation that says so.
     pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
-        if self.0.validator.is_valid(value) {
-            return Ok(());
+        if meter::is_given() {
+            return self.verdict(value);
         }
-        Err(self.0.validator.iter_errors(value).take(MAX_VIOLATIONS).map(|e| Violation::from_error(&e)).collect())
+        meter::within(Budget::full(), || self.verdict(value))
+            .unwrap_or_else(|Exhausted| Err(vec![Violation::too_much()]))
     }
 
-    /// What would have to be put right in a value that does not fit; `None` if that is more than [`mismatch::MOST`] things.
+    fn verdict(&self, value: &Value) -> Result<(), Vec<Violation>> {
+        meter::price(self.0.prices);
+        match meter::catch(|| self.0.validator.is_valid(Metered(value))) {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(Stop::Long(place)) => return Err(vec![Violation::too_long(value, place)]),
+            Err(Stop::Exhausted) => meter::exhaust(),
+        }
+        let validator = &self.0.validator;
+        let all =
+            || validator.iter_errors(Metered(value)).take(MAX_VIOLATIONS).map(|e| Violation::from_error(&e)).collect();
+        let first =
+            || validator.validate(Metered(value)).err().map(|e| Violation::from_error(&e)).into_iter().collect();
+        let told = match meter::collecting(all) {
+            Err(Stop::Exhausted) => meter::collecting(first),
+            told => told,
+        };
+        Err(match told {
+            Ok(told) => told,
+            Err(Stop::Long(place)) => vec![Violation::too_long(value, place)],
+            Err(Stop::Exhausted) => vec![Violation::untold()],
+        })
+    }
+
+    /// What would have to be put right in a value that does not fit; `None` if that is more than [`mismatch::MOST`]
+    /// things, or takes too long to find out.
     pub fn mismatches(&self, value: &Value) -> Option<Vec<Mismatch>> {
-        mismatch::all(self.0.validator.iter_errors(value))
+        let find = || {
+            meter::price(self.0.prices);
+            meter::collecting(|| mismatch::all(self.0.validator.iter_errors(Metered(value)))).ok().flatten()
+        };
+        if meter::is_given() { find() } else { meter::within(Budget::full(), find).ok().flatten() }
     }
 }
 
@@ -133,53 +165,6 @@ impl std::fmt::Debug for InputSchema {
 impl PartialEq for InputSchema {
     fn eq(&self, other: &Self) -> bool {
         self.0.raw.get() == other.0.raw.get()
-    }
-}
-
-fn read(raw: &RawValue) -> Result<Value, SchemaFault> {
-    let text = raw.get();
-    if text.len() > MAX_BYTES {
-        return Err(SchemaFault::at(
-            "",
-            format!("a schema has at most {MAX_BYTES} bytes, this one has {}", text.len()),
-        ));
-    }
-    match json::parse(text.as_bytes(), MAX_DEPTH) {
-        Ok(value) if value.is_object() => Ok(value),
-        Ok(other) => Err(SchemaFault::at("", format!("expected a schema object, got {}", json::kind(&other)))),
-        Err(detail) => Err(SchemaFault::at("", detail)),
-    }
-}
-
-/// Where a schema breaks the rules of its draft.
-fn broken_rules(schema: &Value) -> Vec<SchemaFault> {
-    let validator = match jsonschema::meta::validator_for(schema) {
-        Ok(validator) => validator,
-        Err(why) => return vec![SchemaFault::at("/$schema", Violation::from_error(&why).detail)],
-    };
-    let told = validator.iter_errors(schema).take(MAX_VIOLATIONS).map(|error| Violation::from_error(&error));
-    let fault =
-        |told: Violation| SchemaFault::at(told.pointer, format!("is no valid JSON Schema here: {}", told.detail));
-    told.map(fault).collect()
-}
-
-fn check_draft(schema: &Value) -> Result<(), SchemaFault> {
-    match schema.get("$schema") {
-        None => Ok(()),
-        Some(Value::String(uri)) if DRAFTS.contains(&uri.trim_end_matches('#')) => Ok(()),
-        Some(_) => Err(SchemaFault::at("/$schema", format!("expected one of {}", DRAFTS.join(", ")))),
-    }
-}
-
-fn unbuildable(error: &jsonschema::ValidationError<'_>) -> String {
-    use jsonschema::error::ValidationErrorKind as K;
-    match error.kind() {
-        K::Format { format } if format == "regex" => {
-            "is no pattern that is taken here: no look-around, no back-references, and not too large when compiled"
-                .to_owned()
-        }
-        K::Referencing(why) => format!("a reference leads nowhere: {why}"),
-        _ => format!("cannot be compiled: {}", Violation::from_error(error).detail),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! In doubt a value is masked: a branch of `anyOf` counts whether or not the value fits it.
 
-use super::gate::percent_decoded;
+use super::places::percent_decoded;
 use serde_json::{Map, Value};
 
 /// What stands in place of a value.
