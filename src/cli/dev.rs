@@ -63,6 +63,7 @@ async fn prepare(settings: &Dev, postgres: &Options, address: SocketAddr) -> Res
     let master_key = credentials::master_key(data_dir)?;
     let store = database::connect(&url, settings.connections, &master_key).await?;
     database::migrate(&store).await?;
+    database::require_master_key(&store).await?;
     let credentials = demo::prepare(&store, Credentials::read(data_dir), welcome::base_url(address)).await?;
     credentials.write(data_dir)?;
     let database = match &server {

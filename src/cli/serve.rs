@@ -32,5 +32,6 @@ async fn prepare(settings: &Serve, master_key: &MasterKey) -> Result<Store, Fail
     } else {
         database::require_schema(&store).await?;
     }
+    database::require_master_key(&store).await?;
     Ok(store)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::process::{Scratch, Server, finish, toolhook};
+use crate::process::{Credentials, Scratch, Server, finish, tool, toolhook};
 
 const MASTER_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
@@ -104,4 +104,17 @@ fn it_serves_a_schema_that_is_new_enough() {
     assert_eq!(server.get("", "/livez").unwrap().status, 200, "alive without a database");
     assert_eq!(server.get("", "/readyz").unwrap().status, 503, "and not ready");
     server.stop(Signal::SIGTERM);
+}
+
+#[test]
+fn another_master_key_is_refused_before_anything_is_served() {
+    let scratch = Scratch::new();
+    let server = Server::dev(&scratch);
+    let keys = Credentials::read(&scratch.data_dir());
+    server.expect(201, &keys.demo_key, ("POST", "/v1/tools"), Some(&tool("sealed", "http://127.0.0.1:9/")));
+    server.stop(Signal::SIGTERM);
+    fs::write(scratch.data_dir().join("master_key"), MASTER_KEY).unwrap();
+    let mut again = toolhook(&["dev", "--listen", "127.0.0.1:0"]);
+    again.arg("--data-dir").arg(scratch.data_dir());
+    finish(&mut again).complains(1, &["not the master key", "TOOLHOOK_MASTER_KEY"]);
 }
