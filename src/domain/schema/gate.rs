@@ -124,7 +124,7 @@ impl<'a> Gate<'a> {
     }
 }
 
-fn percent_decoded(fragment: &str) -> String {
+pub(super) fn percent_decoded(fragment: &str) -> String {
     let mut bytes = fragment.bytes();
     let mut decoded = Vec::with_capacity(fragment.len());
     while let Some(byte) = bytes.next() {

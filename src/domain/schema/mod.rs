@@ -1,10 +1,12 @@
 //! A tool's JSON Schema: its text as written, and the validator compiled from it.
 
+mod effort;
 mod gate;
 
 use super::json;
 use super::mismatch::{self, Mismatch};
 use super::violation::Violation;
+use effort::Effort;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -104,14 +106,26 @@ impl InputSchema {
 
     /// Holds a value against the schema; the violations are bounded in number and never repeat the value.
     pub fn check(&self, value: &Value) -> Result<(), Vec<Violation>> {
+        let effort = effort::of(&self.0.value, value);
+        let whole = |detail: &str| Err(vec![Violation { pointer: String::new(), detail: detail.to_owned() }]);
+        if effort == Effort::TooMuch {
+            return whole("is too large to be held against this schema; send less");
+        }
         if self.0.validator.is_valid(value) {
             return Ok(());
+        }
+        if effort == Effort::Checked {
+            return whole("does not fit the schema, and is too large to say where; send less");
         }
         Err(self.0.validator.iter_errors(value).take(MAX_VIOLATIONS).map(|e| Violation::from_error(&e)).collect())
     }
 
-    /// What would have to be put right in a value that does not fit; `None` if that is more than [`mismatch::MOST`] things.
+    /// What would have to be put right in a value that does not fit; `None` if that is too much: more than
+    /// [`mismatch::MOST`] things, for one.
     pub fn mismatches(&self, value: &Value) -> Option<Vec<Mismatch>> {
+        if effort::of(&self.0.value, value) != Effort::Told {
+            return None;
+        }
         mismatch::all(self.0.validator.iter_errors(value))
     }
 }
