@@ -5,7 +5,7 @@
 
 use super::declaration::{CodeCalls, List, put};
 use super::list::{Effect, ListOptions, Rendered};
-use super::outcome::{Seen, seen};
+use super::outcome::{Seen, readable_object, seen};
 use super::reply::{Node, Reply, ReplyFault};
 use super::{About, Format, FormatName, schema};
 use crate::domain::json::Object;
@@ -94,7 +94,7 @@ fn results(answered: &[Answered<'_>]) -> Vec<Value> {
 fn result(answered: &Answered<'_>) -> Value {
     let text = |text: &str| if text.is_empty() { json!([]) } else { json!([{ "type": "text", "text": text }]) };
     let data = match answered.outcome {
-        Outcome::Success(success) => success.data.as_ref(),
+        Outcome::Success(success) => success.data.as_ref().and_then(readable_object),
         Outcome::Failure(_) => None,
     };
     let (content, structured) = match seen(answered) {

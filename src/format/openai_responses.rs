@@ -2,7 +2,7 @@
 //!
 //! Declarations are flat, with `strict` always said: where it is absent the service tries strict first (**S**). Calls
 //! are items of `output`, paired by `call_id`; `id` is the item's own (**S**). A result is an input item whose `output`
-//! is text or parts, with the call's `caller` copied back so that a paused program can go on (**D**).
+//! is text or parts, with the call's `caller` copied back so that a paused program can go on (**D**), and its `namespace`.
 
 use super::declaration::{CodeCalls, List, put};
 use super::list::{ListOptions, Rendered, ToolSearch};
@@ -87,13 +87,15 @@ fn calls(reply: &Value) -> Result<Reply, ReplyFault> {
     Ok(Reply::of(found, cut_off))
 }
 
+/// What a result has of its call: who made it, and the namespace that a loaded tool was called in (**S**).
+const ECHOED: [&str; 2] = ["caller", "namespace"];
 const EXPECTED: &str = "a response, its output or one of its items";
 
 fn call(item: &Node<'_>) -> Result<ToolCall, ReplyFault> {
     let mut echo = Object::new();
     let caller = item.get("caller");
-    if let Some(caller) = &caller {
-        echo.insert("caller".to_owned(), caller.value.clone());
+    for key in ECHOED {
+        put(&mut echo, key, item.get(key).map(|member| member.value.clone()));
     }
     Ok(ToolCall {
         call_id: Some(item.id("call_id")?),
@@ -122,8 +124,10 @@ fn results(answered: &[Answered<'_>]) -> Vec<Value> {
                 }
             };
             let mut item = json!({ "type": "function_call_output", "call_id": one.call.call_id, "output": output });
-            if let Some(caller) = one.call.echo.get("caller") {
-                item["caller"] = caller.clone();
+            for key in ECHOED {
+                if let Some(member) = one.call.echo.get(key) {
+                    item[key] = member.clone();
+                }
             }
             item
         })

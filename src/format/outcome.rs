@@ -66,20 +66,34 @@ pub(super) fn not_blank(text: String) -> String {
 /// readers turn numbers beyond a double into infinity, and depth is bounded.
 pub(super) fn plain_object(value: &Value) -> Option<&Object> {
     let object = value.as_object()?;
-    if arguments::levels(value) > MAX_DEPTH {
-        return None;
-    }
-    let mut open = vec![value];
+    let plain = arguments::levels(value) <= MAX_DEPTH
+        && all_inside(object, &|value| is_finite(value) && value.get("").is_none());
+    (plain && !object.contains_key("")).then_some(object)
+}
+
+/// The object, if a reader finds in it what was written: numbers beyond a double become infinity, which is no JSON.
+pub(super) fn readable_object(object: &Object) -> Option<&Object> {
+    all_inside(object, &is_finite).then_some(object)
+}
+
+fn is_finite(value: &Value) -> bool {
+    !matches!(value, Value::Number(number) if !number.as_f64().is_some_and(f64::is_finite))
+}
+
+/// Whether something holds of every value inside an object.
+fn all_inside(object: &Object, holds: &impl Fn(&Value) -> bool) -> bool {
+    let mut open: Vec<&Value> = object.values().collect();
     while let Some(value) = open.pop() {
+        if !holds(value) {
+            return false;
+        }
         match value {
-            Value::Object(members) if members.contains_key("") => return None,
             Value::Object(members) => open.extend(members.values()),
             Value::Array(elements) => open.extend(elements),
-            Value::Number(number) if !number.as_f64().is_some_and(f64::is_finite) => return None,
             _ => {}
         }
     }
-    Some(object)
+    true
 }
 
 #[cfg(test)]
@@ -99,5 +113,9 @@ mod tests {
         for bad in [json!([1]), json!("x"), json!(null), json!({"a": {"": 1}}), json!({"a": [{"": 1}]}), huge, deep] {
             assert!(plain_object(&bad).is_none(), "{bad}");
         }
+        let keyed = json!({"": {"": 1}});
+        assert!(readable_object(keyed.as_object().unwrap()).is_some());
+        let huge: Value = serde_json::from_str(r#"{"a":[{"b":-1e400}]}"#).unwrap();
+        assert!(readable_object(huge.as_object().unwrap()).is_none());
     }
 }

@@ -118,6 +118,9 @@ async fn operated(state: &AppState, name: &TenantName) -> Result<TenantFacts, Pr
 
 async fn authenticate(headers: &HeaderMap, state: &AppState) -> Result<Holder, Problem> {
     let refuse = |detail: &str| Problem::new(Code::Unauthenticated, detail);
+    if headers.get_all(header::AUTHORIZATION).iter().nth(1).is_some() {
+        return Err(refuse("the header Authorization stands twice; which one is meant is not guessed"));
+    }
     let given =
         headers.get(header::AUTHORIZATION).ok_or_else(|| refuse("send the header Authorization: Bearer thk_…"))?;
     let token = given.to_str().ok().and_then(|text| {

@@ -24,7 +24,11 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// The deepest body: arguments of 64 levels, with what providers put round them.
-const MAX_LEVELS: usize = 96;
+pub(super) const MAX_LEVELS: usize = 96;
+
+/// The most calls of one reply. No model makes nearly as many; whoever writes a reply must not choose how much memory its
+/// answers take.
+const MAX_CALLS: usize = 1_000;
 
 /// The routes of this file.
 pub(super) fn routes() -> OpenApiRouter<AppState> {
@@ -35,7 +39,7 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
 #[derive(utoipa::IntoParams)]
 #[into_params(parameter_in = Header)]
 #[expect(dead_code, reason = "read by hand; documented here")]
-struct CallHeaders {
+pub(super) struct CallHeaders {
     /// When every call of the request has to be answered, in milliseconds; at most the tenant's limit.
     #[param(rename = "Toolhook-Timeout-Ms", minimum = 1, maximum = 300_000)]
     timeout_ms: Option<u32>,
@@ -114,6 +118,10 @@ async fn run_reply(
     let deadline = about.deadline(&access);
     let registry = registry(&state, &access).await?;
     let mut calls = (format.format().calls)(&reply).map_err(Problem::invalid_reply)?.calls;
+    if calls.len() > MAX_CALLS {
+        let detail = format!("at most {MAX_CALLS} calls are taken in one reply, this one has {}", calls.len());
+        return Err(Problem::new(Code::InvalidReply, detail));
+    }
     if skip == Some(true) {
         calls.retain(|call| registry.get(&call.name).is_some());
     }
@@ -126,14 +134,16 @@ async fn run_reply(
     Ok(json(StatusCode::OK, render(&view)?, None))
 }
 
-async fn registry(state: &AppState, access: &Access) -> Result<Arc<Registry>, Problem> {
+/// The tenant's tools as they are now.
+pub(super) async fn registry(state: &AppState, access: &Access) -> Result<Arc<Registry>, Problem> {
     state.registries.get(access.tenant.id).await?.ok_or_else(|| Problem::not_found("tenant"))
 }
 
 /// What a request says beside its body.
-struct About {
+pub(super) struct About {
     request_id: String,
-    traceparent: Option<String>,
+    /// W3C trace context.
+    pub(super) traceparent: Option<String>,
     /// The time that it asks for, in milliseconds.
     timeout_ms: Option<u32>,
 }
@@ -164,12 +174,13 @@ impl<S: Send + Sync> FromRequestParts<S> for About {
 
 impl About {
     /// When the request has to be answered.
-    fn deadline(&self, access: &Access) -> Instant {
+    pub(super) fn deadline(&self, access: &Access) -> Instant {
         let most = access.tenant.limits.max_timeout_ms.unwrap_or(MAX_TIMEOUT_MS);
         Instant::now() + Duration::from_millis(u64::from(self.timeout_ms.unwrap_or(most).min(most)))
     }
 
-    fn request(
+    /// The calls with what the request says about them.
+    pub(super) fn request(
         self,
         registry: Arc<Registry>,
         calls: Vec<ToolCall>,

@@ -6,7 +6,21 @@ use axum::http::{HeaderMap, HeaderValue, header};
 
 /// How often a change is applied anew when somebody else's came between its read and its write. Each time one of them got
 /// through, so only a crowd runs out of tries; a request with `If-Match` ends at once, for its state is gone.
-pub(super) const TRIES: u32 = 20;
+const TRIES: u32 = 20;
+
+/// Reads, changes and writes; anew, while somebody else's change comes in between.
+pub(super) async fn contended<T, F>(attempt: impl Fn() -> F) -> Result<T, Problem>
+where
+    F: Future<Output = Result<T, Problem>>,
+{
+    for _ in 1..TRIES {
+        match attempt().await {
+            Err(problem) if matches!(problem.code(), Code::Changed | Code::NameTaken) => {}
+            done => return done,
+        }
+    }
+    attempt().await
+}
 
 /// The tag of a representation: the same bytes have the same tag, on every replica.
 pub(super) fn of(representation: &[u8]) -> String {
@@ -32,6 +46,14 @@ pub(super) fn check_match(headers: &HeaderMap, present: Option<&str>) -> Result<
     }
     let now = present.map_or_else(|| "is not there".to_owned(), |tag| format!("has the tag {tag}"));
     Err(Problem::new(Code::PreconditionFailed, format!("it {now}; read it again before you change it")))
+}
+
+/// Holds the `If-None-Match: *` of a write against what is there: it asks to make something, never to replace it.
+pub(super) fn check_absent(headers: &HeaderMap) -> Result<(), Problem> {
+    match header_text(headers, header::IF_NONE_MATCH) {
+        Some(known) if known.trim() == "*" => Err(Problem::new(Code::PreconditionFailed, "it is there already")),
+        _ => Ok(()),
+    }
 }
 
 /// Whether `If-None-Match` says that the asker has this state already (RFC 9110, 13.1.2; compared weakly).

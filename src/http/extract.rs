@@ -30,6 +30,10 @@ impl<S: Send + Sync, const MAX: usize> FromRequest<S> for JsonText<MAX> {
             let detail = "send the body as application/json (a PATCH also as application/merge-patch+json)";
             return Err(Problem::new(Code::UnsupportedMediaType, detail));
         }
+        if request.headers().get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+            let detail = "send the body as it is: no content encoding is taken";
+            return Err(Problem::new(Code::UnsupportedMediaType, detail));
+        }
         let too_large = || Problem::new(Code::BodyTooLarge, format!("at most {MAX} bytes are taken here"));
         let declared =
             request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());

@@ -9,7 +9,6 @@ use super::respond::{created, json, render, rfc3339, tag, tagged};
 use super::{AppState, etag};
 use crate::domain::{Faults, Fields, Handler, HandlerDraft, HandlerName, Pointer};
 use crate::egress::SigningSecret;
-use crate::store::Conflict;
 use crate::store::handlers::{self, HandlerRow};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -169,21 +168,16 @@ async fn put(
     if !fields.get("name").is_none_or(same) {
         return Err(fault("a handler's name is fixed; the body may leave it out"));
     }
-    for _ in 0..etag::TRIES {
+    etag::contended(|| async {
         let Some(row) = handlers::get(&state.store, tenant, &name).await? else {
             etag::check_match(&headers, None)?;
-            match make(&state, tenant, &name, &checked(&state, &fields, None)?).await {
-                Err(problem) if problem.code() == Code::NameTaken => continue, // made meanwhile: replace it
-                made => return made,
-            }
+            return make(&state, tenant, &name, &checked(&state, &fields, None)?).await;
         };
+        etag::check_absent(&headers)?;
         etag::check_match(&headers, Some(&tag(&HandlerView::of(&row, SecretShown::Masked))?))?;
-        match replace(&state, tenant, &row, &checked(&state, &fields, Some(&row))?).await {
-            Err(problem) if problem.code() == Code::Changed => {}
-            replaced => return replaced,
-        }
-    }
-    Err(Problem::from(&Conflict::Changed))
+        replace(&state, tenant, &row, &checked(&state, &fields, Some(&row))?).await
+    })
+    .await
 }
 
 /// Changes a handler by a JSON merge patch (RFC 7396).
@@ -200,24 +194,21 @@ async fn patch(
     JsonObject(changes): JsonObject,
 ) -> Result<Response, Problem> {
     let malformed = |detail: String| Problem::new(Code::MalformedBody, detail);
-    for _ in 0..etag::TRIES {
+    if let Some(written) = changes.get("name")
+        && serde_json::from_str::<String>(written.get()).ok().as_deref() != Some(name.as_str())
+    {
+        let detail = "a handler's name is fixed";
+        return Err(Problem::invalid(Faults::one(Pointer::root().key("name"), detail)));
+    }
+    etag::contended(|| async {
         let row = present(&state, access.tenant.id, &name).await?;
         etag::check_match(&headers, Some(&tag(&HandlerView::of(&row, SecretShown::Masked))?))?;
         let now = render(&HandlerContent::of(&row.handler, SecretShown::Masked))?;
         let mut fields = Fields::parse(&now).map_err(malformed)?;
         fields.merge(&changes, &[]).map_err(malformed)?;
-        if let Some(written) = changes.get("name")
-            && serde_json::from_str::<String>(written.get()).ok().as_deref() != Some(name.as_str())
-        {
-            let detail = "a handler's name is fixed";
-            return Err(Problem::invalid(Faults::one(Pointer::root().key("name"), detail)));
-        }
-        match replace(&state, access.tenant.id, &row, &checked(&state, &fields, Some(&row))?).await {
-            Err(problem) if problem.code() == Code::Changed => {}
-            replaced => return replaced,
-        }
-    }
-    Err(Problem::from(&Conflict::Changed))
+        replace(&state, access.tenant.id, &row, &checked(&state, &fields, Some(&row))?).await
+    })
+    .await
 }
 
 async fn replace(
@@ -250,9 +241,12 @@ async fn delete(
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
-    let row = present(&state, access.tenant.id, &name).await?;
-    etag::check_match(&headers, Some(&tag(&HandlerView::of(&row, SecretShown::Masked))?))?;
-    handlers::delete(&state.store, access.tenant.id, row.id, row.version).await?;
+    etag::contended(|| async {
+        let row = present(&state, access.tenant.id, &name).await?;
+        etag::check_match(&headers, Some(&tag(&HandlerView::of(&row, SecretShown::Masked))?))?;
+        Ok(handlers::delete(&state.store, access.tenant.id, row.id, row.version).await?)
+    })
+    .await?;
     state.registries.forget(access.tenant.id).await;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -267,15 +261,18 @@ async fn rotate_secret(
     _: NoQuery,
     PathPart(name): PathPart<String>,
 ) -> Result<Response, Problem> {
-    let row = present(&state, access.tenant.id, &name).await?;
-    let mut handler = row.handler.clone();
-    let Some(old) = handler.secrets.signing_secret.take() else {
-        return Err(Problem::new(Code::NotSigned, "only webhooks sign their requests"));
-    };
-    let fresh = SigningSecret::generate().map_err(|why| Problem::internal(&why))?;
-    handler.secrets.signing_secret = Some(fresh.to_text());
-    handler.secrets.previous_signing_secret = Some((old, OffsetDateTime::now_utc() + ROTATION_GRACE));
-    let changed = handlers::update(&state.store, access.tenant.id, row.id, row.version, &handler).await?;
-    state.registries.forget(access.tenant.id).await;
-    answer(&changed, SecretShown::Once)
+    etag::contended(|| async {
+        let row = present(&state, access.tenant.id, &name).await?;
+        let mut handler = row.handler.clone();
+        let Some(old) = handler.secrets.signing_secret.take() else {
+            return Err(Problem::new(Code::NotSigned, "only webhooks sign their requests"));
+        };
+        let fresh = SigningSecret::generate().map_err(|why| Problem::internal(&why))?;
+        handler.secrets.signing_secret = Some(fresh.to_text());
+        handler.secrets.previous_signing_secret = Some((old, OffsetDateTime::now_utc() + ROTATION_GRACE));
+        let changed = handlers::update(&state.store, access.tenant.id, row.id, row.version, &handler).await?;
+        state.registries.forget(access.tenant.id).await;
+        answer(&changed, SecretShown::Once)
+    })
+    .await
 }

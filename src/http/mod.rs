@@ -15,6 +15,7 @@ mod handler_view;
 mod handlers;
 mod health;
 mod keys;
+mod mcp;
 mod page;
 mod problem;
 mod reference;
@@ -65,6 +66,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .merge(formats::routes())
         .merge(calls::routes())
         .merge(call_log::routes())
+        .merge(mcp::routes())
         .merge(reference::routes())
         .merge(health::routes())
 }

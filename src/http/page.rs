@@ -25,7 +25,7 @@ impl<T> ListView<T> {
     /// Renders a page; `key` is what a row is ordered by.
     pub(super) fn of<R>(page: Page<R>, key: impl Fn(&R) -> String, view: impl Fn(R) -> T) -> Self {
         let last = page.rows.last().filter(|_| page.more);
-        let next_cursor = last.map(|row| URL_SAFE_NO_PAD.encode(key(row)));
+        let next_cursor = last.map(|row| cursor(&key(row)));
         Self { data: page.rows.into_iter().map(view).collect(), next_cursor }
     }
 }
@@ -35,11 +35,19 @@ pub(super) fn page_request<K>(query: &mut Query, read: impl Fn(&str) -> Option<K
     let limit = query.read("limit", &format!("an integer from 1 to {MAX_LIMIT}"), |text| {
         text.parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit))
     });
-    let after = query.read("cursor", "the next_cursor of an earlier answer", |text| {
-        let decoded = URL_SAFE_NO_PAD.decode(text).ok()?;
-        read(std::str::from_utf8(&decoded).ok()?).filter(|_| !decoded.contains(&0))
-    });
+    let after = query.read("cursor", "the next_cursor of an earlier answer", |text| read(&read_cursor(text)?));
     PageRequest { after, limit: limit.unwrap_or(DEFAULT_LIMIT) }
+}
+
+/// The cursor of the page after the row that has this key.
+pub(super) fn cursor(key: &str) -> String {
+    URL_SAFE_NO_PAD.encode(key)
+}
+
+/// The key that a cursor holds.
+pub(super) fn read_cursor(cursor: &str) -> Option<String> {
+    let decoded = URL_SAFE_NO_PAD.decode(cursor).ok()?;
+    String::from_utf8(decoded).ok().filter(|key| !key.contains('\0'))
 }
 
 /// The query of a list, for the reference.

@@ -55,12 +55,16 @@ catalogue! {
     Unauthenticated = "unauthenticated", UNAUTHORIZED, "A valid API key is required";
     /// The key is valid, but its role does not allow this.
     Forbidden = "forbidden", FORBIDDEN, "The key's role does not allow this";
+    /// A page of another site sent the request: its `Origin` is not this service's host.
+    ForeignOrigin = "foreign_origin", FORBIDDEN, "The request comes from another site's page";
     /// There is no such thing, or it is another tenant's.
     NotFound = "not_found", NOT_FOUND, "Not found";
     /// No route has this path.
     UnknownRoute = "unknown_route", NOT_FOUND, "No such route";
     /// The route does not take this method; `Allow` names those that it takes.
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The route does not take this method";
+    /// The answer would be JSON, which `Accept` leaves out.
+    NotAcceptable = "not_acceptable", NOT_ACCEPTABLE, "No form of the answer is acceptable";
     /// The body did not arrive in time.
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "The body did not arrive in time";
     /// Another thing has this name.

@@ -34,6 +34,7 @@ pub(super) fn viewer() -> Router<AppState> {
         (name = "tools", description = "Tools as data, every version kept"),
         (name = "formats", description = "Tool lists in each provider's shape"),
         (name = "calls", description = "Running calls, and their log"),
+        (name = "mcp", description = "The tenant's tools as an MCP server"),
         (name = "reference", description = "This document"),
         (name = "health", description = "Probes")
     ),
@@ -113,17 +114,16 @@ fn applies(code: Code, path: &str, method: &str, operation: &Map<String, Value>,
             .is_some_and(|all| all.iter().any(|one| one["in"] == place && (name.is_empty() || one["name"] == name)))
     };
     let body = operation.contains_key("requestBody");
-    let runs = path.ends_with("/calls") && method == "post";
+    let mcp = path == "/mcp";
+    let runs = (path.ends_with("/calls") || mcp) && method == "post";
     let writes = matches!(method, "post" | "put" | "patch" | "delete") && !runs;
     match code {
         Code::Internal | Code::Unavailable => !open || path == "/readyz",
         Code::Unauthenticated | Code::Forbidden | Code::NotFound | Code::InvalidQuery => !open,
         Code::TenantRequired => !open && !path.starts_with("/v1/tenants"),
-        Code::MalformedBody
-        | Code::BodyTooLarge
-        | Code::UnsupportedMediaType
-        | Code::InvalidBody
-        | Code::RequestTimeout => body,
+        Code::MalformedBody | Code::BodyTooLarge | Code::UnsupportedMediaType | Code::RequestTimeout => body,
+        Code::InvalidBody => body && !mcp, // said in JSON-RPC there
+        Code::ForeignOrigin | Code::NotAcceptable => mcp,
         Code::InvalidHeader | Code::NotImplemented => runs,
         Code::InvalidReply => path.starts_with("/v1/formats/") && runs,
         Code::PreconditionFailed => has("header", "If-Match"),
@@ -145,10 +145,10 @@ fn answer(operation: &mut Map<String, Value>, code: Code) {
     let known = answers.get(&status).and_then(|known| known["description"].as_str());
     let description =
         known.filter(|known| known.contains('`')).map_or_else(|| said.clone(), |known| format!("{known}\n\n{said}"));
-    answers[&status] = json!({
-        "description": description,
-        "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/ProblemView"}}},
-    });
+    // What the handler documents in a form of its own stays beside it.
+    let mut content = answers.get(&status).and_then(|known| known.get("content")).cloned().unwrap_or_else(|| json!({}));
+    content["application/problem+json"] = json!({"schema": {"$ref": "#/components/schemas/ProblemView"}});
+    answers[&status] = json!({"description": description, "content": content});
     if code == Code::Unavailable {
         answers[&status]["headers"] = json!({"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds"}});
     }

@@ -9,7 +9,6 @@ use super::{AppState, etag};
 use crate::domain::tenant::TenantDraft;
 use crate::domain::{Faults, Fields, Pointer, TenantLimits, TenantName};
 use crate::store::tenants::{self, TenantRow};
-use crate::store::{Conflict, StoreError};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
@@ -117,20 +116,16 @@ async fn put(
     let fault = |detail: String| Problem::invalid(Faults::one(Pointer::root(), detail));
     let name = TenantName::parse(&name).map_err(fault)?;
     let draft = TenantDraft::read(&fields)?;
-    for _ in 0..etag::TRIES {
+    etag::contended(|| async {
         let Some(row) = tenants::get(&state.store, &name).await? else {
             etag::check_match(&headers, None)?;
-            match tenants::insert(&state.store, &name, &draft).await {
-                Err(StoreError::Conflict(Conflict::NameTaken)) => continue, // made meanwhile: replace it
-                made => return created(&format!("/v1/tenants/{name}"), &TenantView::of(made?)),
-            }
+            let made = tenants::insert(&state.store, &name, &draft).await?;
+            return created(&format!("/v1/tenants/{name}"), &TenantView::of(made));
         };
-        match replace(&state, row, &headers, &draft).await {
-            Err(problem) if problem.code() == Code::Changed => {}
-            replaced => return replaced,
-        }
-    }
-    Err(Problem::from(&Conflict::Changed))
+        etag::check_absent(&headers)?;
+        replace(&state, row, &headers, &draft).await
+    })
+    .await
 }
 
 /// Changes a tenant by a JSON merge patch (RFC 7396).
@@ -146,19 +141,15 @@ async fn patch(
     headers: HeaderMap,
     JsonObject(changes): JsonObject,
 ) -> Result<Response, Problem> {
-    for _ in 0..etag::TRIES {
+    let malformed = |detail| Problem::new(Code::MalformedBody, detail);
+    etag::contended(|| async {
         let row = present(&state, &name).await?;
         let now = json!({"display_name": row.display_name, "limits": row.limits.0}).to_string();
-        let malformed = |detail| Problem::new(Code::MalformedBody, detail);
         let mut fields = Fields::parse(now.as_bytes()).map_err(malformed)?;
         fields.merge(&changes, &[]).map_err(malformed)?;
-        let draft = TenantDraft::read(&fields)?;
-        match replace(&state, row, &headers, &draft).await {
-            Err(problem) if problem.code() == Code::Changed => {}
-            replaced => return replaced,
-        }
-    }
-    Err(Problem::from(&Conflict::Changed))
+        replace(&state, row, &headers, &TenantDraft::read(&fields)?).await
+    })
+    .await
 }
 
 async fn replace(
@@ -185,10 +176,14 @@ async fn delete(
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
-    let row = present(&state, &name).await?;
-    let (id, seen) = (row.id, row.updated_at);
-    etag::check_match(&headers, Some(&super::respond::tag(&TenantView::of(row))?))?;
-    tenants::delete(&state.store, id, seen).await?;
+    let id = etag::contended(|| async {
+        let row = present(&state, &name).await?;
+        let (id, seen) = (row.id, row.updated_at);
+        etag::check_match(&headers, Some(&super::respond::tag(&TenantView::of(row))?))?;
+        tenants::delete(&state.store, id, seen).await?;
+        Ok(id)
+    })
+    .await?;
     state.forget_tenants(id).await;
     Ok(StatusCode::NO_CONTENT)
 }

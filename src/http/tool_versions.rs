@@ -7,7 +7,7 @@ use super::page::{ListView, PageParameters, page_request};
 use super::problem::{Code, Problem};
 use super::respond::{rfc3339, tagged};
 use super::tool_view::{ToolContent, ToolView};
-use super::{AppState, tools};
+use super::{AppState, etag, tools};
 use crate::domain::HandlerRef;
 use crate::store::tool_versions::{self, VersionRow};
 use axum::extract::State;
@@ -95,14 +95,17 @@ async fn restore(
     PathPart((name, version)): PathPart<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let old = present(&state, access.tenant.id, &name, &version).await?;
-    let now = tools::present(&state, access.tenant.id, &name).await?;
-    let restored = tools::replace(&state, &access, &now, &headers, &old.tool, SecretShown::Masked).await;
-    restored.map_err(|problem| match (problem.code(), &old.tool.handler) {
-        // There is no body that could be at fault.
-        (Code::InvalidBody, HandlerRef::Named(handler)) => {
-            Problem::new(Code::HandlerGone, format!("this version runs by the handler {handler}, which is gone"))
-        }
-        _ => problem,
+    etag::contended(|| async {
+        let old = present(&state, access.tenant.id, &name, &version).await?;
+        let now = tools::present(&state, access.tenant.id, &name).await?;
+        let restored = tools::replace(&state, &access, &now, &headers, &old.tool, SecretShown::Masked).await;
+        restored.map_err(|problem| match (problem.code(), &old.tool.handler) {
+            // There is no body that could be at fault.
+            (Code::InvalidBody, HandlerRef::Named(handler)) => {
+                Problem::new(Code::HandlerGone, format!("this version runs by the handler {handler}, which is gone"))
+            }
+            _ => problem,
+        })
     })
+    .await
 }

@@ -10,7 +10,6 @@ use super::tool_view::{ToolBody, ToolContent, ToolView};
 use super::{Access, AppState, etag};
 use crate::domain::{Faults, Fields, HandlerRef, Pointer, TenantLimits, Tool, ToolDraft, ToolName};
 use crate::format::NAMES;
-use crate::store::Conflict;
 use crate::store::tools::{self, Filter, ToolRow};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -102,22 +101,18 @@ async fn put(
 ) -> Result<Response, Problem> {
     let fault = || Problem::invalid(Faults::one(Pointer::root().key("name"), ToolName::EXPECTED));
     let name = ToolName::parse(&name).ok_or_else(fault)?;
-    for _ in 0..etag::TRIES {
+    etag::contended(|| async {
         let row = tools::get(&state.store, access.tenant.id, &name).await?;
         let tool = checked(&state, fields.clone(), Some(&name), row.as_ref())?;
-        let result = if let Some(row) = &row {
+        if let Some(row) = &row {
+            etag::check_absent(&headers)?;
             replace(&state, &access, row, &headers, &tool, shown(row, &tool)).await
         } else {
             etag::check_match(&headers, None)?;
             make(&state, &access, &tool).await
-        };
-        match result {
-            // Made or changed meanwhile: look again.
-            Err(problem) if matches!(problem.code(), Code::Changed | Code::NameTaken) => {}
-            done => return done,
         }
-    }
-    Err(Problem::from(&Conflict::Changed))
+    })
+    .await
 }
 
 /// Changes a tool by a JSON merge patch (RFC 7396). Schemas, examples and `provider_options` are replaced whole.
@@ -134,18 +129,15 @@ async fn patch(
     JsonObject(changes): JsonObject,
 ) -> Result<Response, Problem> {
     let malformed = |detail: String| Problem::new(Code::MalformedBody, detail);
-    for _ in 0..etag::TRIES {
+    etag::contended(|| async {
         let row = present(&state, access.tenant.id, &name).await?;
         let now = render(&ToolContent::of(&row.tool, SecretShown::Masked))?;
         let mut fields = Fields::parse(&now).map_err(malformed)?;
         fields.merge(&changes, &ToolDraft::REPLACED_WHOLE).map_err(malformed)?;
         let tool = checked(&state, fields, Some(&row.tool.name), Some(&row))?;
-        match replace(&state, &access, &row, &headers, &tool, shown(&row, &tool)).await {
-            Err(problem) if problem.code() == Code::Changed => {}
-            done => return done,
-        }
-    }
-    Err(Problem::from(&Conflict::Changed))
+        replace(&state, &access, &row, &headers, &tool, shown(&row, &tool)).await
+    })
+    .await
 }
 
 /// Removes a tool, its versions, and the handler that was written inside it.
@@ -159,9 +151,12 @@ async fn delete(
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
-    let row = present(&state, access.tenant.id, &name).await?;
-    etag::check_match(&headers, Some(&tag(&ToolView::of(&row, SecretShown::Masked))?))?;
-    tools::delete(&state.store, access.tenant.id, &row.tool.name, row.version).await?;
+    etag::contended(|| async {
+        let row = present(&state, access.tenant.id, &name).await?;
+        etag::check_match(&headers, Some(&tag(&ToolView::of(&row, SecretShown::Masked))?))?;
+        Ok(tools::delete(&state.store, access.tenant.id, &row.tool.name, row.version).await?)
+    })
+    .await?;
     state.registries.forget(access.tenant.id).await;
     Ok(StatusCode::NO_CONTENT)
 }

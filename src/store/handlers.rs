@@ -123,20 +123,6 @@ pub async fn get(store: &Store, tenant: Uuid, name: &HandlerName) -> Result<Opti
     found.map(|sealed| sealed.open(&store.vault, tenant)).transpose()
 }
 
-/// Finds a handler by its id, whether it has a name or an owner.
-pub async fn by_id(store: &Store, tenant: Uuid, id: Uuid) -> Result<Option<HandlerRow>, StoreError> {
-    let found = sqlx::query_as!(
-        Sealed,
-        r#"select id, name, version, settings as "settings: _", headers, signing_secret, previous_signing_secret,
-             previous_until, created_at, updated_at
-           from handlers where tenant_id = $1 and id = $2"#,
-        tenant,
-        id
-    );
-    let found = found.fetch_optional(&store.pool).await?;
-    found.map(|sealed| sealed.open(&store.vault, tenant)).transpose()
-}
-
 /// Lists the handlers that have a name, by name.
 pub async fn list(store: &Store, tenant: Uuid, page: &PageRequest<String>) -> Result<Page<HandlerRow>, StoreError> {
     let rows = sqlx::query_as!(

@@ -1,10 +1,10 @@
 //! Every version that a tool has had.
 
-use super::handlers;
+use super::handlers::Sealed;
 use super::json::Json;
 use super::tool_row::{Content, handler_ref};
-use super::{Page, PageRequest, Store, StoreError};
-use crate::domain::{HandlerName, HandlerRef, Tool, ToolName};
+use super::{Page, PageRequest, Store, StoreError, Vault};
+use crate::domain::{Handler, HandlerName, HandlerRef, Tool, ToolName};
 use sqlx::PgConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -31,18 +31,38 @@ struct Row {
     tags: Vec<String>,
     enabled: bool,
     handler_name: Option<String>,
-    handler_id: Uuid,
     created_at: OffsetDateTime,
+    /// The handler written in place, from the same statement: a tool that is removed meanwhile takes it along.
+    owned_id: Option<Uuid>,
+    settings: Option<Json<Handler>>,
+    headers: Option<Vec<u8>>,
+    signing_secret: Option<Vec<u8>>,
+    previous_signing_secret: Option<Vec<u8>>,
+    previous_until: Option<OffsetDateTime>,
 }
 
 impl Row {
-    async fn resolve(self, store: &Store, tenant: Uuid) -> Result<VersionRow, StoreError> {
+    fn open(self, vault: &Vault, tenant: Uuid) -> Result<VersionRow, StoreError> {
         let refuse = |reason: &str| StoreError::inconsistent("tool_versions", &self.name, reason);
         let handler = if let Some(name) = &self.handler_name {
             HandlerRef::Named(HandlerName::parse(name).ok_or_else(|| refuse(HandlerName::EXPECTED))?)
         } else {
-            let row = handlers::by_id(store, tenant, self.handler_id).await?;
-            handler_ref(row.ok_or_else(|| refuse("its handler is gone"))?)?
+            let (Some(id), Some(settings)) = (self.owned_id, self.settings) else {
+                return Err(refuse("its handler is gone"));
+            };
+            let sealed = Sealed {
+                id,
+                name: None,
+                version: 0, // of no interest here
+                settings,
+                headers: self.headers,
+                signing_secret: self.signing_secret,
+                previous_signing_secret: self.previous_signing_secret,
+                previous_until: self.previous_until,
+                created_at: self.created_at,
+                updated_at: self.created_at,
+            };
+            handler_ref(sealed.open(vault, tenant)?)?
         };
         let content = Content {
             name: self.name,
@@ -67,40 +87,40 @@ pub async fn list(
 ) -> Result<Page<VersionRow>, StoreError> {
     let rows = sqlx::query_as!(
         Row,
-        r#"select version, tool as name, description, input_schema as "input_schema: _",
+        r#"select v.version, tool as name, description, input_schema as "input_schema: _",
              output_schema as "output_schema: _", options as "options: _", limits as "limits: _", tags, enabled,
-             handler_name, handler_id, created_at
-           from tool_versions where tenant_id = $1 and tool = $2 and ($3::integer is null or version < $3)
-           order by version desc limit $4"#,
+             handler_name, v.created_at, h.id as "owned_id?", h.settings as "settings?: _", h.headers, h.signing_secret,
+             h.previous_signing_secret, h.previous_until
+           from tool_versions v
+           left join handlers h on v.handler_name is null and h.tenant_id = v.tenant_id and h.id = v.handler_id
+           where v.tenant_id = $1 and tool = $2 and ($3::integer is null or v.version < $3)
+           order by v.version desc limit $4"#,
         tenant,
         tool.as_str(),
         page.after,
         page.limit + 1
     );
     let page = Page::of(rows.fetch_all(&store.pool).await?, page.limit);
-    let mut resolved = Vec::with_capacity(page.rows.len());
-    for row in page.rows {
-        resolved.push(row.resolve(store, tenant).await?);
-    }
-    Ok(Page { rows: resolved, more: page.more })
+    let rows: Result<Vec<_>, _> = page.rows.into_iter().map(|row| row.open(&store.vault, tenant)).collect();
+    Ok(Page { rows: rows?, more: page.more })
 }
 
 /// Finds one version of a tool.
 pub async fn get(store: &Store, tenant: Uuid, tool: &ToolName, version: i32) -> Result<Option<VersionRow>, StoreError> {
     let found = sqlx::query_as!(
         Row,
-        r#"select version, tool as name, description, input_schema as "input_schema: _",
+        r#"select v.version, tool as name, description, input_schema as "input_schema: _",
              output_schema as "output_schema: _", options as "options: _", limits as "limits: _", tags, enabled,
-             handler_name, handler_id, created_at
-           from tool_versions where tenant_id = $1 and tool = $2 and version = $3"#,
+             handler_name, v.created_at, h.id as "owned_id?", h.settings as "settings?: _", h.headers, h.signing_secret,
+             h.previous_signing_secret, h.previous_until
+           from tool_versions v
+           left join handlers h on v.handler_name is null and h.tenant_id = v.tenant_id and h.id = v.handler_id
+           where v.tenant_id = $1 and tool = $2 and v.version = $3"#,
         tenant,
         tool.as_str(),
         version
     );
-    match found.fetch_optional(&store.pool).await? {
-        Some(row) => row.resolve(store, tenant).await.map(Some),
-        None => Ok(None),
-    }
+    found.fetch_optional(&store.pool).await?.map(|row| row.open(&store.vault, tenant)).transpose()
 }
 
 /// Keeps a version, inside the transaction that made it.

@@ -12,12 +12,16 @@
 mod call_log;
 mod calls;
 mod compatibility;
+mod crowd;
 mod handlers;
 mod keys;
 mod lists;
+mod mcp;
 mod problems;
+mod providers;
 mod reference;
 mod repairs;
+mod schemas;
 mod secrets;
 mod support;
 mod tenancy;

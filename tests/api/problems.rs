@@ -129,7 +129,7 @@ async fn a_body_that_is_too_large_is_413() {
         .request("POST", "/v1/tools", None);
     for _ in 0..17 {
         chunked.extend_from_slice(b"10000\r\n");
-        chunked.extend_from_slice(&[b' '; 0x10000]);
+        chunked.extend_from_slice(" ".repeat(0x10000).as_bytes());
         chunked.extend_from_slice(b"\r\n");
     }
     chunked.extend_from_slice(b"0\r\n\r\n");
@@ -236,8 +236,31 @@ async fn a_database_that_is_away_is_503_and_nothing_is_sent() {
     // What is in memory is still served; what has to be asked or logged is not.
     acme.agent.get("/v1/formats/anthropic/tools").await.with(200);
     service.anonymous().get("/livez").await.with(200);
-    service.anonymous().get("/readyz").await.problem(503, "unavailable");
-    acme.agent.get("/v1/tools").await.problem(503, "unavailable");
-    acme.agent.post("/v1/tools/t/calls", &json!({"input": {"city": "x"}})).await.problem(503, "unavailable");
+    let body = json!({"input": {"city": "x"}});
+    // Beside each other, for each waits for a connection.
+    let nobody = service.anonymous();
+    let (ready, tools, call) =
+        tokio::join!(nobody.get("/readyz"), acme.agent.get("/v1/tools"), acme.agent.post("/v1/tools/t/calls", &body));
+    for answer in [ready, tools, call] {
+        answer.problem(503, "unavailable");
+    }
     assert_eq!(receiver.connections(), 0);
+}
+
+#[tokio::test]
+async fn what_could_be_read_in_two_ways_is_refused() {
+    let service = TestService::start().await;
+    let acme = service.tenant("acme").await;
+    let twice = acme.editor.with("Authorization", "Bearer thk_another");
+    twice.get("/v1/tools").await.problem(401, "unauthenticated");
+    let coded = acme.editor.with("Content-Encoding", "gzip");
+    coded.post("/v1/tools", &tool("t", &webhook(), &json!({}))).await.problem(415, "unsupported_media_type");
+    acme.editor.post("/v1/tools", &tool("t", &webhook(), &json!({}))).await.with(201);
+    let only_new = acme.editor.with("If-None-Match", "*");
+    only_new.put("/v1/tools/t", &tool("t", &webhook(), &json!({}))).await.problem(412, "precondition_failed");
+    only_new.put("/v1/tools/u", &tool("u", &webhook(), &json!({}))).await.with(201);
+    let many: Vec<_> = (0..1_001).map(|n| json!({"id": n.to_string(), "name": "t", "input": {}})).collect();
+    acme.agent.post("/v1/formats/toolhook/calls", &json!({"reply": many})).await.problem(422, "invalid_reply");
+    let log = acme.viewer.get("/v1/calls").await.with(200);
+    assert_eq!(log["data"], json!([]), "nothing of it was run");
 }

@@ -2,6 +2,7 @@
 
 use crate::given::{answered, call, outcomes, pretty};
 use serde_json::{Value, json};
+use toolhook::domain::{Content, Outcome, Success};
 use toolhook::format::FormatName;
 
 /// What a format renders for one outcome.
@@ -53,13 +54,27 @@ fn results_come_in_the_order_of_the_calls_and_together_where_the_provider_wants_
 }
 
 #[test]
-fn a_paused_program_gets_its_caller_back() {
-    let mut call = call("call_b");
+fn a_paused_program_gets_its_caller_and_namespace_back() {
     let caller = json!({"type": "program", "caller_id": "call_p"});
-    call.echo.insert("caller".to_owned(), caller.clone());
+    let item = json!({"type": "function_call", "call_id": "call_b", "name": "ping", "arguments": "{}", "namespace": "ping",
+        "caller": caller});
+    let call = (FormatName::OpenaiResponses.format().calls)(&item).unwrap().calls.remove(0);
     let outcome = &outcomes()[0].3;
     let results = (FormatName::OpenaiResponses.format().results)(&[answered(&call, outcome, None)]);
     assert_eq!(results[0]["caller"], caller);
+    assert_eq!(results[0]["namespace"], "ping");
+}
+
+#[test]
+fn structured_content_has_no_numbers_that_readers_lose() {
+    let text = r#"{"": 1, "a": [1e999]}"#;
+    let value: Value = serde_json::from_str(text).unwrap();
+    let data = value.as_object().cloned();
+    let content = Content::Json { value, text: text.to_owned() };
+    let outcome = Outcome::Success(Success { content, data, truncated: false });
+    let call = call("call_1");
+    let results = (FormatName::Mcp.format().results)(&[answered(&call, &outcome, None)]);
+    assert_eq!(results, [json!({"content": [{"type": "text", "text": text}]})]);
 }
 
 #[test]

@@ -103,6 +103,23 @@ fn what_cannot_be_said_goes_without_strict() {
 }
 
 #[test]
+fn a_keyword_that_binds_nobody_does_not_cost_strict() {
+    let tool = strict(
+        &json!({"type": "object", "x-order": ["a"], "propertyOrdering": ["a"], "required": ["a"], "properties": {
+        "a": {"type": "string", "nullable": true, "markdownDescription": "**a**", "examples": ["x"]}}}),
+    );
+    for format in [FormatName::OpenaiChat, FormatName::Anthropic, FormatName::Bedrock] {
+        assert!(says_strict(format, &tool), "{format:?}");
+        let (_, schema) = schemas(format, std::slice::from_ref(&tool)).remove(0);
+        assert_eq!(schema["properties"], json!({"a": {"type": "string"}}), "{format:?}");
+        let rendered = (format.format().tools)(&[&tool], &ListOptions::default());
+        let noted: Vec<&str> = rendered.notes.iter().map(|note| note.pointer.as_str()).collect();
+        assert!(noted.contains(&"/input_schema/x-order"), "{format:?}: {noted:?}");
+        assert!(!noted.contains(&"/input_schema/properties/a/examples"), "{format:?}: {noted:?}");
+    }
+}
+
+#[test]
 fn recursion_is_strict_for_openai() {
     let tree = strict(
         &json!({"type": "object", "properties": {"root": {"$ref": "#/$defs/node"}}, "required": ["root"], "$defs": {

@@ -1,6 +1,6 @@
 //! What the strict modes share. A schema that cannot be said in a strict subset is sent without `strict`.
 
-use super::walk;
+use super::{Change, Effect, walk};
 use crate::domain::Pointer;
 use crate::domain::json::Object;
 use serde_json::Value;
@@ -21,8 +21,26 @@ impl Unfit {
 /// The formats of texts that the subsets of `OpenAI` and Anthropic have; Anthropic's has `uri` beside them.
 pub(super) const FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
+/// Rules about values, which a subset may lack: they are left out with a note.
+const LOST: [&str; 15] = [
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+    "contains",
+    "minContains",
+    "maxContains",
+    "propertyNames",
+];
 /// Keywords that bind nobody, and are left out in silence.
-pub(super) const SILENT: [&str; 8] = [
+const SILENT: [&str; 8] = [
     "$comment",
     "deprecated",
     "examples",
@@ -32,6 +50,48 @@ pub(super) const SILENT: [&str; 8] = [
     "contentMediaType",
     "contentSchema",
 ];
+
+/// Keywords that bind and change the shape: a subset that lacks one cannot say the schema. Every keyword that is nowhere
+/// here binds nobody, so that a vendor's own goes without taking `strict` along.
+const SHAPING: [&str; 17] = [
+    "$dynamicRef",
+    "$recursiveRef",
+    "additionalItems",
+    "allOf",
+    "anyOf",
+    "dependencies",
+    "dependentRequired",
+    "dependentSchemas",
+    "else",
+    "if",
+    "not",
+    "oneOf",
+    "patternProperties",
+    "prefixItems",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+
+/// Leaves the keywords that a subset knows, and notes what is left out; or says which one it cannot do without.
+pub(super) fn keep(known: &[&str], members: &mut Object, at: &Pointer, changes: &mut Vec<Change>) -> Result<(), Unfit> {
+    let unknown: Vec<String> = members.keys().filter(|key| !known.contains(&key.as_str())).cloned().collect();
+    for key in unknown {
+        if SHAPING.contains(&key.as_str()) {
+            return Unfit::at(&at.key(&key), format!("the strict subset has no {key}"));
+        }
+        walk::take(members, &key);
+        let (effect, detail) = if LOST.contains(&key.as_str()) {
+            (Effect::Lost, "the strict subset does not have this rule")
+        } else if SILENT.contains(&key.as_str()) {
+            continue;
+        } else {
+            (Effect::Dropped, "the strict subset does not have this keyword, which binds nobody")
+        };
+        changes.push(Change { pointer: at.key(&key), effect, detail: detail.to_owned() });
+    }
+    Ok(())
+}
 
 /// Whether a schema is an object's.
 pub(super) fn is_object(members: &Object) -> bool {

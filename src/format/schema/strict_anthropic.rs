@@ -4,7 +4,7 @@
 //! Objects are closed; optional properties stay optional. Rules about values that the subset lacks, such as ranges, are
 //! left out and noted: calls are held to them anyway. What would change the shape itself cannot be said at all.
 
-use super::strict::{FORMATS, SILENT, Unfit, is_object, is_recursive};
+use super::strict::{self, FORMATS, Unfit, is_object, is_recursive};
 use super::walk::{self, rename, take, visit};
 use super::{Adapted, Change, Effect};
 use crate::domain::Pointer;
@@ -31,25 +31,6 @@ const KNOWN: [&str; 17] = [
     "minItems",
     "default",
 ];
-/// Rules about values that are left out, with a note.
-const LOST: [&str; 15] = [
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "multipleOf",
-    "minLength",
-    "maxLength",
-    "maxItems",
-    "uniqueItems",
-    "minProperties",
-    "maxProperties",
-    "contains",
-    "minContains",
-    "maxContains",
-    "propertyNames",
-];
-
 /// The schema, which [`super::anthropic`] made, in the strict subset; or why it cannot be said there.
 pub(in crate::format) fn fit(schema: &Value) -> Result<Adapted, Unfit> {
     if is_recursive(schema) {
@@ -60,7 +41,7 @@ pub(in crate::format) fn fit(schema: &Value) -> Result<Adapted, Unfit> {
     visit(&mut adapted.schema, &Pointer::root(), &mut |members, at| {
         if unfit.is_ok() {
             values(members, at, &mut adapted.changes);
-            unfit = shape(members, at);
+            unfit = strict::keep(&KNOWN, members, at, &mut adapted.changes).and_then(|()| shape(members, at));
         }
     });
     unfit.map(|()| adapted)
@@ -88,12 +69,6 @@ fn values(members: &mut Object, at: &Pointer, changes: &mut Vec<Change>) {
     let mut note = |key: &str, effect, detail: &str| {
         changes.push(Change { pointer: at.key(key), effect, detail: detail.to_owned() });
     };
-    members.retain(|key, _| !SILENT.contains(&key.as_str()));
-    for key in LOST {
-        if take(members, key).is_some() {
-            note(key, Effect::Lost, "the strict subset does not have this rule");
-        }
-    }
     if members.get("minItems").is_some_and(|least| *least != json!(0) && *least != json!(1)) {
         members.insert("minItems".to_owned(), json!(1));
         note("minItems", Effect::Lost, "the strict subset has 0 and 1 alone");
@@ -119,9 +94,6 @@ fn values(members: &mut Object, at: &Pointer, changes: &mut Vec<Change>) {
 
 /// Closes an object, or says why the shape cannot be said.
 fn shape(members: &mut Object, at: &Pointer) -> Result<(), Unfit> {
-    if let Some(unknown) = members.keys().find(|key| !KNOWN.contains(&key.as_str())) {
-        return Unfit::at(&at.key(unknown), format!("the strict subset has no {unknown}"));
-    }
     if members
         .get("enum")
         .and_then(Value::as_array)

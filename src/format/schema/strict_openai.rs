@@ -7,7 +7,7 @@
 
 use super::merge::{ANNOTATIONS, joined};
 use super::references::{Sizes, follow};
-use super::strict::{FORMATS, SILENT, Unfit, is_object, is_recursive};
+use super::strict::{self, FORMATS, Unfit, is_object, is_recursive};
 use super::walk::{self, has_type, rename, take};
 use super::way_back::admits_null;
 use super::{Adapted, Change, Effect};
@@ -38,18 +38,6 @@ const KNOWN: [&str; 21] = [
     "exclusiveMaximum",
     "minItems",
     "maxItems",
-];
-/// Rules about values that are left out, with a note.
-const LOST: [&str; 9] = [
-    "minLength",
-    "maxLength",
-    "uniqueItems",
-    "minProperties",
-    "maxProperties",
-    "contains",
-    "minContains",
-    "maxContains",
-    "propertyNames",
 ];
 /// The schema, which [`super::openai`] made, in the strict subset; or why it cannot be said there.
 pub(in crate::format) fn fit(schema: &Value) -> Result<Adapted, Unfit> {
@@ -181,16 +169,7 @@ impl Fitting<'_> {
             take(members, "format");
             self.note(at.key("format"), Effect::Lost, "the strict subset does not have this format");
         }
-        let unknown: Vec<String> = members.keys().filter(|key| !KNOWN.contains(&key.as_str())).cloned().collect();
-        for key in unknown {
-            if LOST.contains(&key.as_str()) {
-                self.note(at.key(&key), Effect::Lost, "the strict subset does not have this rule");
-            } else if !SILENT.contains(&key.as_str()) {
-                return Unfit::at(&at.key(&key), format!("the strict subset has no {key}"));
-            }
-            take(members, &key);
-        }
-        Ok(())
+        strict::keep(&KNOWN, members, at, &mut self.changes)
     }
 
     fn object(&mut self, members: &mut Object, at: &Pointer) -> Result<(), Unfit> {

@@ -65,7 +65,7 @@ impl Client {
     pub(crate) fn request(&self, method: &str, path: &str, body: Option<&[u8]>) -> Vec<u8> {
         let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", self.address);
         for (name, value) in &self.headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
+            head.extend([name, ": ", value, "\r\n"]);
         }
         let Some(body) = body else { return format!("{head}\r\n").into_bytes() };
         if !self.headers.iter().any(|(name, _)| name == "content-type") {

@@ -100,14 +100,14 @@ impl Database {
         let mut connection = PgConnection::connect(&self.url()).await.unwrap();
         let tables = "select tablename::text from pg_tables where schemaname = 'public' order by 1";
         let tables: Vec<String> = sqlx::query_scalar(tables).fetch_all(&mut connection).await.unwrap();
-        let mut dump = String::new();
+        let mut dump = Vec::new();
         for table in tables {
             let rows = format!("select t::text from \"{table}\" t");
             let rows: Vec<String> = sqlx::query_scalar(AssertSqlSafe(rows)).fetch_all(&mut connection).await.unwrap();
-            dump.push_str(&format!("{table}\n{}\n", rows.join("\n")));
+            dump.push(format!("{table}\n{}\n", rows.join("\n")));
         }
         connection.close().await.unwrap();
-        dump
+        dump.concat()
     }
 
     /// Runs statements as somebody who is not the service.

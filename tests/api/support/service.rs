@@ -135,11 +135,11 @@ async fn connect(url: &str) -> Store {
 
 /// Asks until the answer is there, for what happens in the background.
 pub(crate) async fn eventually<T>(mut ask: impl AsyncFnMut() -> Option<T>) -> T {
-    for _ in 0..200 {
+    for _ in 0..100 {
         if let Some(answer) = ask().await {
             return answer;
         }
-        tokio::time::sleep(Duration::from_millis(25)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
     }
     panic!("it did not come about within 5 seconds");
 }
