@@ -14,15 +14,15 @@
 //! http               status codes, keys, JSON    │   the edge   │
 //! execution          find → check → dispatch     │     act      │
 //! registry           one tenant's tools, compiled│     know     │
-//! store egress format                            │    reach     │  Postgres; outbound HTTP; wire formats
+//! store egress format telemetry                  │    reach     │  Postgres; outbound HTTP; wire formats; what operators see
 //! domain             values and rules            │     mean     │  no I/O, no async, no clock
 //!                                                └──────────────┘
 //! ```
 //!
 //! An import may only point down, and rooms on one floor do not know each other. `tests/architecture.rs` reads the source
-//! and fails on an import that points up, on SQL outside [`store`], on an HTTP client outside [`egress`], on a status code
-//! outside [`http`], on the environment outside [`config`], on an effect inside [`domain`] or [`mod@format`], and on files
-//! that grew past 400 lines.
+//! and fails on an import that points up, on SQL outside [`store`], on an HTTP client outside [`egress`], on an exporter
+//! outside [`telemetry`], on a status code outside [`http`], on the environment outside [`config`], on an effect inside
+//! [`domain`] or [`mod@format`], and on files that grew past 400 lines.
 //!
 //! # The rooms
 //!
@@ -38,6 +38,8 @@
 //! - [`egress`]: the one HTTP client. Authors write URLs, so it checks the URL, every answer of the resolver, and the
 //!   connected peer; it follows nothing, repeats nothing, and reads under a cap. It signs requests by the Standard Webhooks
 //!   specification.
+//! - [`telemetry`]: what operators see: [`telemetry::Metrics`], counted where things happen, with labels that cannot hold a
+//!   tenant's words; and [`telemetry::traces`], from the caller's `traceparent` to the webhook's.
 //! - [`registry`]: [`registry::Registry`] is a tenant's tools at one version, immutable, ordered by name, with validators
 //!   compiled once and each format's list rendered once. [`registry::Registries`] keeps the tenants that are being served,
 //!   bounded in number, and drops a snapshot when this process writes to its tenant.
@@ -80,6 +82,7 @@
 //! | a kind of handler | a variant in `domain/handler.rs`, one file in `execution/`, one arm in its `run.rs` |
 //! | an endpoint | one file in `http/` |
 //! | an error | a variant where it is found, a row in `http/problem.rs` |
+//! | a metric | a field in `telemetry/metrics.rs`, a line where it happens |
 
 pub mod cli;
 pub mod config;
@@ -90,3 +93,4 @@ pub mod format;
 pub mod http;
 pub mod registry;
 pub mod store;
+pub mod telemetry;

@@ -10,6 +10,7 @@ pub mod keys;
 mod problems;
 mod serve;
 pub mod settings;
+mod telemetry;
 pub mod tenants;
 
 use std::{ffi::OsString, time::Duration};
@@ -30,6 +31,8 @@ const CONNECTIONS: &str = "20";
 const CACHED_TENANTS: &str = "10000";
 /// Shorter than the 30 s that orchestrators give before they kill.
 const GRACE_MS: &str = "25000";
+const DELAY_MS: &str = "0";
+const STALE_LISTS_MS: &str = "900000";
 const LOG_FORMAT: &str = "text";
 
 const MISSING_DATABASE: &str = "the URL of the Postgres to use, postgres://user:password@host:5432/database";
@@ -58,6 +61,8 @@ pub enum Command {
     Serve(Box<Serve>),
     /// Run the service on this machine to try it: embedded Postgres, a demo tenant, webhooks on loopback
     Dev(Box<Dev>),
+    /// Check a deployment with the settings of `serve`, and say what to do; changes nothing
+    Doctor(Box<Serve>),
     /// Bring the database's schema up to date
     Migrate(Migrate),
     /// Make, list and revoke API keys
@@ -106,6 +111,14 @@ struct Serving {
     /// How long running calls may take after SIGTERM or Ctrl-C, in milliseconds; a second signal ends at once
     #[arg(long, env = "TOOLHOOK_SHUTDOWN_GRACE_MS", value_name = "MS", default_value = GRACE_MS)]
     shutdown_grace_ms: String,
+    /// How long to go on serving after the signal, with /readyz saying no, in milliseconds: what a load balancer takes to notice
+    #[arg(long, env = "TOOLHOOK_SHUTDOWN_DELAY_MS", value_name = "MS", default_value = DELAY_MS)]
+    shutdown_delay_ms: String,
+    /// How long tool lists are served from memory while the database is away, in milliseconds
+    #[arg(long, env = "TOOLHOOK_STALE_LISTS_MS", value_name = "MS", default_value = STALE_LISTS_MS)]
+    stale_lists_ms: String,
+    #[command(flatten)]
+    telemetry: telemetry::Telemetry,
 }
 
 /// `toolhook migrate`.
@@ -134,16 +147,25 @@ impl Logging {
 
 impl Serving {
     fn check(&self, problems: &mut Problems) -> Option<settings::Serving> {
-        const LONGEST_GRACE_MS: u64 = 3_600_000;
+        const LONGEST_MS: u64 = 3_600_000;
+        const DAY_MS: u64 = 86_400_000;
         let listen = problems.read("TOOLHOOK_LISTEN", given(&self.listen, LISTEN), problems::listen);
         let cached_tenants = given(&self.cached_tenants, CACHED_TENANTS);
         let cached_tenants = problems.read("TOOLHOOK_CACHED_TENANTS", cached_tenants, number(1, 10_000_000));
         let grace = given(&self.shutdown_grace_ms, GRACE_MS);
-        let grace = problems.read("TOOLHOOK_SHUTDOWN_GRACE_MS", grace, number(0, LONGEST_GRACE_MS));
+        let grace = problems.read("TOOLHOOK_SHUTDOWN_GRACE_MS", grace, number(0, LONGEST_MS));
+        let delay = given(&self.shutdown_delay_ms, DELAY_MS);
+        let delay = problems.read("TOOLHOOK_SHUTDOWN_DELAY_MS", delay, number(0, LONGEST_MS));
+        let stale_lists = given(&self.stale_lists_ms, STALE_LISTS_MS);
+        let stale_lists = problems.read("TOOLHOOK_STALE_LISTS_MS", stale_lists, number(0, DAY_MS));
+        let telemetry = self.telemetry.check(problems);
         Some(settings::Serving {
             listen: listen?,
             cached_tenants: cached_tenants?,
             grace: Duration::from_millis(grace?),
+            delay: Duration::from_millis(delay?),
+            stale_lists: Duration::from_millis(stale_lists?),
+            telemetry: telemetry?,
         })
     }
 }

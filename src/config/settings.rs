@@ -4,6 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use secrecy::SecretString;
 use tracing_subscriber::EnvFilter;
+use url::Url;
 
 use crate::egress::Policy;
 use crate::store::MasterKey;
@@ -46,6 +47,21 @@ pub struct Serving {
     pub cached_tenants: u64,
     /// How long running calls may take after a signal to stop.
     pub grace: Duration,
+    /// How long to go on serving before that, without being ready.
+    pub delay: Duration,
+    /// How long lists are served from memory while the database is away.
+    pub stale_lists: Duration,
+    /// Where operators look.
+    pub telemetry: Telemetry,
+}
+
+/// Where operators look.
+#[derive(Debug)]
+pub struct Telemetry {
+    /// Host and port for the metrics alone; none if they are on the main port.
+    pub metrics_listen: Option<String>,
+    /// The collector's URL for traces; none for no traces.
+    pub traces: Option<Url>,
 }
 
 /// A database to connect to.

@@ -4,9 +4,10 @@ use super::Executed;
 use crate::domain::{Outcome, Success};
 use crate::store::calls::{self, CallRow};
 use crate::store::{Store, StoreError};
+use crate::telemetry::Metrics;
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 /// How often a record is tried while the database is away, and how long is waited between.
@@ -17,6 +18,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 #[derive(Clone, Debug)]
 pub struct Journal {
     store: Store,
+    metrics: Metrics,
 }
 
 /// Where calls came from.
@@ -30,8 +32,14 @@ pub struct Origin {
 
 impl Journal {
     /// A log in this database.
-    pub const fn new(store: Store) -> Self {
-        Self { store }
+    pub fn new(store: Store) -> Self {
+        Self { store, metrics: Metrics::default() }
+    }
+
+    /// The same, counted in these metrics.
+    #[must_use]
+    pub fn measured_by(self, metrics: Metrics) -> Self {
+        Self { metrics, ..self }
     }
 
     /// Whether the log can be written now. Asked before anything is sent: a call that could not be logged is not run.
@@ -44,7 +52,10 @@ impl Journal {
     pub async fn record(&self, tenant: Uuid, request_id: &str, origin: &Origin, executed: &[Executed]) {
         let rows: Vec<CallRow> = executed.iter().map(|call| row(call, request_id, origin)).collect();
         for attempt in 1..=TRIES {
-            match calls::append(&self.store, tenant, &rows).await {
+            let began = Instant::now();
+            let written = calls::append(&self.store, tenant, &rows).await;
+            self.metrics.log_written(written.is_ok(), rows.len(), began.elapsed());
+            match written {
                 Ok(()) => return,
                 Err(error) if error.is_unavailable() && attempt < TRIES => tokio::time::sleep(PAUSE).await,
                 Err(error) => {

@@ -27,6 +27,7 @@ mod plan;
 mod repair;
 mod result;
 mod run;
+mod told;
 mod unanswered;
 mod webhook;
 
@@ -40,6 +41,7 @@ use crate::domain::options::ResultType;
 use crate::domain::{Answered, Outcome, Tool, ToolCall, ToolName};
 use crate::egress::Egress;
 use crate::registry::Registry;
+use crate::telemetry::Metrics;
 use std::sync::Arc;
 use time::OffsetDateTime;
 use tokio::time::Instant;
@@ -50,6 +52,7 @@ use uuid::Uuid;
 pub struct Executor {
     egress: Egress,
     natives: Natives,
+    metrics: Metrics,
 }
 
 /// A model's calls, and what they run against.
@@ -97,6 +100,8 @@ pub struct Executed {
     pub duration_ms: u64,
     /// What was put right in its arguments.
     pub repairs: Vec<String>,
+    /// What kind of handler ran it; nothing if none did.
+    pub handler: Option<&'static str>,
 }
 
 impl Executed {
@@ -108,8 +113,14 @@ impl Executed {
 
 impl Executor {
     /// Sends through `egress`, and knows these native handlers.
-    pub const fn new(egress: Egress, natives: Natives) -> Self {
-        Self { egress, natives }
+    pub fn new(egress: Egress, natives: Natives) -> Self {
+        Self { egress, natives, metrics: Metrics::default() }
+    }
+
+    /// The same, counted in these metrics.
+    #[must_use]
+    pub fn measured_by(self, metrics: Metrics) -> Self {
+        Self { metrics, ..self }
     }
 
     /// The native handlers, whose [`Natives::entries`] belong into every registry.

@@ -2,18 +2,20 @@
 
 use super::check::{self, Input};
 use super::job::{Job, Ran};
-use super::{Executed, Executor, Request, Restore, plan, result, unanswered, webhook};
+use super::{Executed, Executor, Request, Restore, plan, result, told, unanswered, webhook};
 use crate::domain::handler::HandlerKind;
 use crate::domain::json::Object;
 use crate::domain::limits::MAX_TIMEOUT_MS;
 use crate::domain::{Failure, Outcome, TenantLimits, ToolCall};
 use crate::registry::{Entry, Registry};
+use crate::telemetry::traces;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 use time::OffsetDateTime;
 use tokio::time::Instant;
+use tracing::{Instrument as _, Span};
 use uuid::Uuid;
 
 /// How many calls of one batch are under way at once.
@@ -55,7 +57,7 @@ pub(super) async fn run(executor: &Executor, request: Request) -> Vec<Executed> 
     let mut executed = Vec::with_capacity(waiting.len());
     for batch in plan {
         let batch = waiting.by_ref().take(batch.len()).enumerate();
-        let running = batch.map(|(place, checked)| shared.execute(checked).map(move |done| (place, done)));
+        let running = batch.map(|(place, checked)| shared.traced(checked).map(move |done| (place, done)));
         let mut done: Vec<_> = stream::iter(running).buffer_unordered(MAX_CONCURRENT).collect().await;
         done.sort_unstable_by_key(|(place, _)| *place);
         executed.extend(done.into_iter().map(|(_, done)| done));
@@ -86,6 +88,14 @@ impl Shared<'_> {
         Checked { id: Uuid::now_v7(), call, entry: entry.ok(), input, started_at, duration: began.elapsed() }
     }
 
+    /// Answers one call, within its own span.
+    async fn traced(&self, checked: Checked) -> Executed {
+        let span = told::span(checked.id, &checked.call, checked.entry.as_deref(), self.traceparent.as_deref());
+        let executed = self.execute(checked).instrument(span.clone()).await;
+        told::ended(&span, &executed);
+        executed
+    }
+
     /// Runs one call, if it may run, and answers it in any case.
     async fn execute(&self, checked: Checked) -> Executed {
         let Checked { id, call, entry, input, mut started_at, mut duration } = checked;
@@ -100,6 +110,7 @@ impl Shared<'_> {
             started_at,
             duration_ms: 0,
             repairs: Vec::new(),
+            handler: entry.as_ref().map(|entry| entry.handler.kind.as_str()),
         };
         match (entry, input) {
             (_, Err(refused)) => executed.outcome = Outcome::Failure(refused),
@@ -107,7 +118,10 @@ impl Shared<'_> {
                 started_at = OffsetDateTime::now_utc();
                 let began = Instant::now();
                 if began < self.deadline {
+                    let metrics = &self.executor.metrics;
+                    let _in_flight = metrics.call_in_flight();
                     (executed.outcome, executed.attempts) = self.dispatch_guarded(id, &entry, &input.object).await;
+                    metrics.handled(entry.handler.kind.as_str(), executed.outcome.status().as_str(), began.elapsed());
                 }
                 duration += began.elapsed();
                 (executed.input, executed.repairs) = (Some(input.object), input.repairs);
@@ -128,7 +142,8 @@ impl Shared<'_> {
     async fn dispatch(&self, id: Uuid, entry: &Entry, input: &Object) -> (Outcome, u32) {
         let tenant = self.registry.tenant();
         let deadline = self.deadline.min(Instant::now() + allowance(entry, &tenant.limits));
-        let (context, traceparent) = (&self.context, self.traceparent.as_deref());
+        let own = traces::traceparent(&Span::current());
+        let (context, traceparent) = (&self.context, own.as_deref().or(self.traceparent.as_deref()));
         let job = Job { id, entry, tenant, input, context, traceparent, deadline };
         let Ran { result, attempts } = match &entry.handler.kind {
             HandlerKind::Webhook { url, error_body } => {

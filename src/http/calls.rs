@@ -117,7 +117,7 @@ async fn run_reply(
     let (reply, context) = body.reply()?;
     let deadline = about.deadline(&access);
     let registry = registry(&state, &access).await?;
-    let mut calls = (format.format().calls)(&reply).map_err(Problem::invalid_reply)?.calls;
+    let mut calls = format.read(&reply).map_err(Problem::invalid_reply)?.calls;
     if calls.len() > MAX_CALLS {
         let detail = format!("at most {MAX_CALLS} calls are taken in one reply, this one has {}", calls.len());
         return Err(Problem::new(Code::InvalidReply, detail));

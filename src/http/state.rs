@@ -1,13 +1,14 @@
 //! What every request shares.
 
 use super::problem::Problem;
-use crate::domain::{TenantFacts, TenantName};
+use super::remembered::Remembered;
+use crate::domain::{Outcome, TenantFacts, TenantName};
 use crate::egress::Egress;
 use crate::execution::{Executed, Executor, Journal, Natives, Origin, Request};
 use crate::registry::Registries;
 use crate::store::Store;
 use crate::store::keys::StoredKey;
-use moka::future::Cache;
+use crate::telemetry::{CallEnd, Levels, Metrics};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,21 +16,27 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use uuid::Uuid;
 
-/// How long a key is taken without asking the database again: the promise is that a revoked one ends within 5 seconds.
-const KEY_LIFETIME: Duration = Duration::from_secs(4);
-/// How many keys are remembered.
-const MOST_KEYS: u64 = 100_000;
-
 /// What the operator decides about the service.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// How many tenants' compiled tools are kept in memory.
     pub cached_tenants: u64,
+    /// How long lists are served from memory while Postgres is away.
+    pub stale_lists: Duration,
+    /// Whether `/metrics` is one of this service's routes, and not served elsewhere.
+    pub serves_metrics: bool,
+    /// Where things are counted.
+    pub metrics: Metrics,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { cached_tenants: 10_000 }
+        Self {
+            cached_tenants: 10_000,
+            stale_lists: Duration::from_mins(15),
+            serves_metrics: true,
+            metrics: Metrics::default(),
+        }
     }
 }
 
@@ -42,9 +49,11 @@ pub struct AppState {
     pub(super) executor: Executor,
     pub(super) journal: Journal,
     /// What may be the key of a public id.
-    pub(super) keys: Cache<String, Arc<Vec<StoredKey>>>,
+    pub(super) keys: Remembered<String, Arc<Vec<StoredKey>>>,
     /// The tenants that operators act for.
-    pub(super) tenants: Cache<TenantName, TenantFacts>,
+    pub(super) tenants: Remembered<TenantName, TenantFacts>,
+    pub(super) metrics: Metrics,
+    pub(super) serves_metrics: bool,
     running: TaskTracker,
     draining: Arc<AtomicBool>,
 }
@@ -52,12 +61,16 @@ pub struct AppState {
 impl AppState {
     /// Puts the service together.
     pub fn new(store: Store, egress: Egress, natives: Natives, settings: Settings) -> Self {
+        let Settings { cached_tenants, stale_lists, serves_metrics, metrics } = settings;
+        let registries = Registries::new(store.clone(), natives.entries(), cached_tenants).stale_for(stale_lists);
         Self {
-            registries: Registries::new(store.clone(), natives.entries(), settings.cached_tenants),
-            executor: Executor::new(egress.clone(), natives),
-            journal: Journal::new(store.clone()),
-            keys: Cache::builder().max_capacity(MOST_KEYS).time_to_live(KEY_LIFETIME).build(),
-            tenants: Cache::builder().max_capacity(MOST_KEYS).time_to_live(KEY_LIFETIME).build(),
+            registries: registries.measured_by(metrics.clone()),
+            executor: Executor::new(egress.clone(), natives).measured_by(metrics.clone()),
+            journal: Journal::new(store.clone()).measured_by(metrics.clone()),
+            keys: Remembered::new(store.clone()),
+            tenants: Remembered::new(store.clone()),
+            metrics,
+            serves_metrics,
             running: TaskTracker::new(),
             draining: Arc::default(),
             store,
@@ -71,10 +84,11 @@ impl AppState {
             return Ok(Vec::new());
         }
         self.journal.is_open().await?;
-        let (executor, journal) = (self.executor.clone(), self.journal.clone());
+        let (executor, journal, metrics) = (self.executor.clone(), self.journal.clone(), self.metrics.clone());
         let work = async move {
             let (tenant, request_id) = (request.registry.tenant().id, request.request_id.clone());
             let executed = executor.run(request).await;
+            count(&metrics, &origin, &executed);
             journal.record(tenant, &request_id, &origin, &executed).await;
             executed
         };
@@ -85,8 +99,20 @@ impl AppState {
     /// Forgets what is remembered of a tenant that was changed or removed.
     pub(super) async fn forget_tenants(&self, id: Uuid) {
         self.registries.forget(id).await;
-        self.tenants.invalidate_all();
-        self.keys.invalidate_all();
+        self.tenants.forget_all();
+        self.keys.forget_all();
+    }
+
+    /// The metrics as they are read at `/metrics`.
+    pub fn exposition(&self) -> String {
+        let connections = self.store.connections();
+        self.metrics.exposition(Levels {
+            connections_used: connections.used,
+            connections_idle: connections.idle,
+            connections_most: connections.most,
+            snapshots: self.registries.count(),
+            database_up: self.store.away_for().is_none(),
+        })
     }
 
     /// Takes the service out of rotation: it is not ready any more, and what runs may finish.
@@ -103,5 +129,16 @@ impl AppState {
         self.start_draining();
         self.running.close();
         self.running.wait().await;
+    }
+}
+
+fn count(metrics: &Metrics, origin: &Origin, executed: &[Executed]) {
+    for call in executed {
+        let status = call.outcome.status().as_str();
+        let code = match &call.outcome {
+            Outcome::Success(_) => None,
+            Outcome::Failure(failure) => Some(failure.code),
+        };
+        metrics.call_ended(CallEnd { format: origin.format, handler: call.handler, status, code });
     }
 }

@@ -9,6 +9,9 @@ pub enum StoreError {
     /// Postgres is away, too busy, or refused the statement.
     #[error("the database refused or did not answer: {0}")]
     Database(#[source] sqlx::Error),
+    /// Postgres was away when it was last asked, and was not asked again.
+    #[error("the database is away")]
+    Away,
     /// A migration failed.
     #[error("the schema could not be brought up to date: {0}")]
     Migration(#[source] sqlx::migrate::MigrateError),
@@ -58,6 +61,9 @@ impl From<sqlx::Error> for StoreError {
 impl StoreError {
     /// Whether the database is away or too busy, so that the same request may succeed later.
     pub fn is_unavailable(&self) -> bool {
+        if matches!(self, Self::Away) {
+            return true;
+        }
         let Self::Database(error) = self else { return false };
         match error {
             sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => true,

@@ -17,6 +17,7 @@ mod handlers;
 mod keys;
 mod lists;
 mod mcp;
+mod metrics;
 mod problems;
 mod providers;
 mod reference;

@@ -5,7 +5,11 @@
 mod commands;
 mod crash;
 mod dev;
+mod doctor;
 mod http;
+mod outage;
 mod process;
 mod serve;
 mod stopping;
+mod telemetry;
+mod webhook;

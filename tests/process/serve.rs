@@ -39,6 +39,12 @@ fn help_names_every_setting() {
         .into_iter()
         .chain(["TOOLHOOK_LISTEN", "TOOLHOOK_EGRESS_ALLOW", "TOOLHOOK_DATABASE_CONNECTIONS", "TOOLHOOK_CACHED_TENANTS"])
         .chain(["TOOLHOOK_LOG", "TOOLHOOK_LOG_FORMAT", "TOOLHOOK_MIGRATE", "TOOLHOOK_SHUTDOWN_GRACE_MS"])
+        .chain([
+            "TOOLHOOK_SHUTDOWN_DELAY_MS",
+            "TOOLHOOK_STALE_LISTS_MS",
+            "TOOLHOOK_METRICS_LISTEN",
+            "TOOLHOOK_OTLP_ENDPOINT",
+        ])
         .chain(["--no-migrate", "127.0.0.1:8080", "milliseconds"])
     {
         assert!(help.out.contains(name), "{name} is missing from:\n{}", help.out);
