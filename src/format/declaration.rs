@@ -139,7 +139,9 @@ impl<'a> Draft<'a> {
             if at == "/output_schema" { self.tool.output_schema.as_ref() } else { Some(&self.tool.input_schema) };
         for change in adapted.changes.into_iter().map(|change| change.placed_in(stored)) {
             let place = format!("{at}{}", change.pointer);
-            let said = |note: &Note| note.pointer.as_str() == place && note.detail == change.detail;
+            let said = |note: &Note| {
+                note.pointer.as_str() == place && note.detail == change.detail && note.effect == change.effect
+            };
             if !self.notes.iter().any(said) {
                 self.note(&place, change.effect, change.detail);
             }

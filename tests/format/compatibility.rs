@@ -52,6 +52,9 @@ fn a_schema_that_is_said_in_another_way_is_adapted_and_a_rule_that_is_not_said_i
     assert_eq!(of(json!({"type": "string", "pattern": "^a"}), FormatName::Gemini), Verdict::Lossy);
     assert_eq!(of(json!({"type": "string", "examples": ["a"]}), FormatName::Gemini), Verdict::Adapted);
     assert_eq!(of(json!({"type": "string", "pattern": "^a"}), FormatName::Anthropic), Verdict::Exact);
+    // Two passes over one place: the loss counts, not the first that was said of it.
+    let parts = json!({"allOf": [{"allOf": [{"type": "boolean"}, {"type": "object"}]}, {"type": "object"}]});
+    assert_eq!(of(parts, FormatName::Gemini), Verdict::Lossy);
     let union = json!({"name": "t", "input_schema": {"oneOf": [{"required": ["a"]}, {"required": ["b"]}]}});
     assert_eq!(FormatName::OpenaiChat.report(&tool(union)).verdict, Verdict::Lossy);
 }

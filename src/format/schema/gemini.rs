@@ -92,7 +92,11 @@ impl Pass<'_> {
                     loosely(schema, part);
                 }
             }
-            self.note("allOf", effect, "the parts are said as one schema");
+            let detail = match effect {
+                Effect::Lost => "the parts cannot be said as one schema; some of their rules are not declared",
+                _ => "the parts are said as one schema",
+            };
+            self.note("allOf", effect, detail);
         }
         take(schema, "allOf");
     }
