@@ -26,6 +26,8 @@ pub struct ToolOptions {
     pub input_examples: Vec<Object>,
     /// The provider loads the tool by search.
     pub defer_loading: bool,
+    /// Ask the provider to stream inputs without holding them back for validation, or not to. Absent: as it likes.
+    pub eager_input_streaming: Option<bool>,
     /// Per format, members that are merged into the declaration without replacing what is there.
     #[schema(value_type = Object)]
     pub provider_options: BTreeMap<String, Object>,
@@ -76,6 +78,7 @@ impl ToolOptions {
             strict: true,
             input_examples: vec![member("q", Value::from("an example"))],
             defer_loading: true,
+            eager_input_streaming: Some(true),
             provider_options: BTreeMap::from([(format.to_owned(), member("x_vendor", Value::Bool(true)))]),
             annotations: Annotations {
                 title: Some("A title".to_owned()),
@@ -95,6 +98,7 @@ impl ToolOptions {
             strict: reader.optional("strict", "a boolean").unwrap_or_default(),
             input_examples: read_examples(reader, schema),
             defer_loading: reader.optional("defer_loading", "a boolean").unwrap_or_default(),
+            eager_input_streaming: reader.optional("eager_input_streaming", "a boolean or null"),
             provider_options: read_provider_options(reader, formats),
             annotations: read_annotations(reader),
         }

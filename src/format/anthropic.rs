@@ -112,6 +112,7 @@ fn declare(draft: &mut Draft<'_>, runs: Option<&str>, budget: &mut StrictBudget)
     put(&mut entry, "strict", strict.then_some(true));
     put(&mut entry, "input_examples", examples);
     put(&mut entry, "defer_loading", std::mem::take(&mut draft.left.defer_loading).then_some(true));
+    put(&mut entry, "eager_input_streaming", draft.left.eager_input_streaming.take());
     put(&mut entry, "allowed_callers", callers);
     Ok(Value::Object(entry))
 }
