@@ -96,7 +96,7 @@
 //!
 //! | change | where |
 //! | --- | --- |
-//! | a tool option | a field in `domain/options.rs`, a line in each format that knows the idea |
+//! | a tool option | a field in `domain/options.rs`, a line in each format that knows the idea (the last one, `8ce4d2a`: these two files, and one row of the snapshot of options and formats) |
 //! | a setting of how a tool runs | a field in `domain/limits.rs`, its use in `execution/` |
 //! | a provider's format | one file in `format/`, one arm in its `mod.rs` |
 //! | a kind of handler | a variant in `domain/handler.rs`, one file in `execution/`, one arm in its `run.rs` |

@@ -19,7 +19,7 @@ async fn a_tool_is_answered_with_every_field() {
     let expected = json!({"name": "get_weather", "description": "For a test",
         "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
         "handler": "h", "concurrent": true, "max_result_chars": null, "timeout_ms": null, "allowed_callers": null,
-        "result_type": null, "strict": false, "input_examples": [], "defer_loading": false, "provider_options": {},
+        "result_type": null, "strict": false, "input_examples": [], "defer_loading": false, "eager_input_streaming": null, "provider_options": {},
         "annotations": {"title": null, "read_only": null, "destructive": null, "idempotent": null, "open_world": null},
         "output_schema": null, "tags": [], "enabled": true, "version": 1, "created_at": null, "updated_at": null});
     assert_eq!(view, expected);
