@@ -5,6 +5,7 @@
 //! others. The steps, each in a file of its own:
 //!
 //! 1. `check`: is there such a tool, may it be called, and does the input fit? Nothing is sent before all of it is known.
+//!    Checks that take long run in the tenant's lane (`lanes`), the others at once.
 //!    `repair` reads what is plainly meant and sent in another spelling, and names what it did.
 //! 2. `plan`: neighbours that are safe beside each other run together, any other call runs alone.
 //! 3. `webhook` and [`native`]: one file per kind of handler. **The home of a new kind** is a sibling here and an arm in
@@ -22,6 +23,7 @@ mod decode;
 mod dry_run;
 mod job;
 mod journal;
+mod lanes;
 pub mod native;
 mod plan;
 mod repair;
@@ -32,6 +34,7 @@ mod webhook;
 
 pub use dry_run::{DryRequest, DryRun, EgressVerdict, Misfit, Validation};
 pub use journal::{Journal, Origin};
+pub use lanes::{Lanes, NoResult};
 pub use native::{NativeHandler, Natives};
 pub use result::HandlerResult;
 
@@ -50,6 +53,7 @@ use uuid::Uuid;
 pub struct Executor {
     egress: Egress,
     natives: Natives,
+    lanes: Lanes,
 }
 
 /// A model's calls, and what they run against.
@@ -108,8 +112,8 @@ impl Executed {
 
 impl Executor {
     /// Sends through `egress`, and knows these native handlers.
-    pub const fn new(egress: Egress, natives: Natives) -> Self {
-        Self { egress, natives }
+    pub fn new(egress: Egress, natives: Natives) -> Self {
+        Self { egress, natives, lanes: Lanes::default() }
     }
 
     /// The native handlers, whose [`Natives::entries`] belong into every registry.

@@ -1,15 +1,16 @@
 //! The way of a reply's calls: each is checked, all are planned, and each is answered.
 
-use super::check::{self, Input};
+use super::check::{self, Input, Unfit};
 use super::job::{Job, Ran};
-use super::{Executed, Executor, Request, Restore, plan, result, unanswered, webhook};
+use super::lanes::NoResult;
+use super::{Executed, Executor, HandlerResult, Request, Restore, plan, result, unanswered, webhook};
 use crate::domain::handler::HandlerKind;
 use crate::domain::json::Object;
 use crate::domain::limits::MAX_TIMEOUT_MS;
-use crate::domain::{Failure, Outcome, TenantLimits, ToolCall};
+use crate::domain::{Failure, Outcome, Success, TenantLimits, ToolCall};
 use crate::registry::{Entry, Registry};
 use futures_util::{FutureExt as _, StreamExt as _, stream};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -18,6 +19,9 @@ use uuid::Uuid;
 
 /// How many calls of one batch are under way at once.
 const MAX_CONCURRENT: usize = 32;
+
+/// How long a result may wait for being checked, at the end of its call's time.
+const SETTLING: Duration = Duration::from_secs(2);
 
 /// A call that was looked at and not yet run.
 struct Checked {
@@ -46,7 +50,7 @@ pub(super) async fn run(executor: &Executor, request: Request) -> Vec<Executed> 
 
     let mut checked = Vec::with_capacity(calls.len());
     for call in calls {
-        checked.push(shared.check(call));
+        checked.push(shared.check(call).await);
         // Checking takes no time that counts for one call; for hundreds the others on this thread want their turn.
         tokio::task::yield_now().await;
     }
@@ -74,16 +78,28 @@ impl Checked {
 }
 
 impl Shared<'_> {
-    fn check(&self, call: ToolCall) -> Checked {
+    async fn check(&self, call: ToolCall) -> Checked {
         let (started_at, began) = (OffsetDateTime::now_utc(), Instant::now());
+        let call = Arc::new(call);
         let entry = check::find(self.registry, &call).cloned();
-        let input = entry.clone().and_then(|entry| {
-            check::admit(&entry, &call)?;
-            // A validator that breaks on one value is that call's misfortune alone.
-            let read = catch_unwind(AssertUnwindSafe(|| check::read(&entry, &call, self.restore)));
-            read.map_err(|_| unanswered::broken(false))?.map_err(|unfit| unfit.failure(&entry))
-        });
+        let input = match &entry {
+            Ok(entry) => self.input(entry, &call).await,
+            Err(unknown) => Err(unknown.clone()),
+        };
+        let call = Arc::unwrap_or_clone(call);
         Checked { id: Uuid::now_v7(), call, entry: entry.ok(), input, started_at, duration: began.elapsed() }
+    }
+
+    async fn input(&self, entry: &Arc<Entry>, call: &Arc<ToolCall>) -> Result<Input, Failure> {
+        check::admit(entry, call)?;
+        let lanes = &self.executor.lanes;
+        match check::read_in(lanes, self.registry.tenant().id, self.deadline, entry, call, self.restore).await {
+            Ok(read) => read.map_err(|unfit| unfit.failure(entry)),
+            Err(NoResult::Waiting) => Err(unanswered::not_started()),
+            Err(NoResult::TooMuch) => Err(Unfit::TooMuch.failure(entry)),
+            // A validator that breaks on one value is that call's misfortune alone.
+            Err(NoResult::Broken) => Err(unanswered::broken(false)),
+        }
     }
 
     /// Runs one call, if it may run, and answers it in any case.
@@ -120,12 +136,12 @@ impl Shared<'_> {
     }
 
     /// Whatever breaks inside one call ends that call alone.
-    async fn dispatch_guarded(&self, id: Uuid, entry: &Entry, input: &Object) -> (Outcome, u32) {
+    async fn dispatch_guarded(&self, id: Uuid, entry: &Arc<Entry>, input: &Object) -> (Outcome, u32) {
         let work = AssertUnwindSafe(Box::pin(self.dispatch(id, entry, input)));
         work.catch_unwind().await.unwrap_or_else(|_| (Outcome::Failure(unanswered::broken(true)), 1))
     }
 
-    async fn dispatch(&self, id: Uuid, entry: &Entry, input: &Object) -> (Outcome, u32) {
+    async fn dispatch(&self, id: Uuid, entry: &Arc<Entry>, input: &Object) -> (Outcome, u32) {
         let tenant = self.registry.tenant();
         let deadline = self.deadline.min(Instant::now() + allowance(entry, &tenant.limits));
         let (context, traceparent) = (&self.context, self.traceparent.as_deref());
@@ -136,8 +152,27 @@ impl Shared<'_> {
             }
             HandlerKind::Native { function } => self.executor.natives.call(function, &job).await,
         };
-        let outcome = result.and_then(|given| result::settle(&entry.tool, &tenant.limits, given));
+        let outcome = match result {
+            Ok(given) => self.settle(entry, given, deadline).await,
+            Err(failure) => Err(failure),
+        };
         (outcome.map_or_else(Outcome::Failure, Outcome::Success), attempts)
+    }
+}
+
+impl Shared<'_> {
+    /// Holds a result against what the tool promised. It is here already, so there is some time for that even at the end
+    /// of the call's.
+    async fn settle(&self, entry: &Arc<Entry>, given: HandlerResult, deadline: Instant) -> Result<Success, Failure> {
+        let (entry, tenant) = (Arc::clone(entry), self.registry.tenant());
+        if entry.tool.output_schema.is_none() {
+            return result::settle(&entry.tool, &tenant.limits, given);
+        }
+        let limits = tenant.limits.clone();
+        let deadline = deadline.max(Instant::now() + SETTLING);
+        let settled =
+            self.executor.lanes.check(tenant.id, deadline, move || result::settle(&entry.tool, &limits, given.clone()));
+        settled.await.unwrap_or_else(|why| Err(result::unsettled(why)))
     }
 }
 

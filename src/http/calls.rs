@@ -66,6 +66,9 @@ async fn run_tool(
     let (input, context, caller) = body.call()?;
     let deadline = about.deadline(&access);
     let registry = registry(&state, &access).await?;
+    if let Some(broken) = registry.broken().iter().find(|broken| broken.name == name) {
+        return Err(Problem::new(Code::Unreadable, broken.reason.clone()));
+    }
     if registry.get(&name).is_none() {
         return Err(Problem::not_found("tool"));
     }

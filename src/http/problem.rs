@@ -77,6 +77,8 @@ catalogue! {
     HandlerInUse = "handler_in_use", CONFLICT, "Tools use this handler";
     /// The tenant has as many tools as it may have.
     ToolLimit = "tool_limit", CONFLICT, "The tenant has as many tools as it may have";
+    /// It is stored in a form that this version cannot read. It is left out of lists and cannot be called; a DELETE removes it.
+    Unreadable = "unreadable", CONFLICT, "What is stored cannot be read";
     /// Somebody else changed it at the same time; read it again and repeat the change.
     Changed = "changed", CONFLICT, "It was changed at the same time";
     /// `If-Match` names another state than the present one.
@@ -89,6 +91,10 @@ catalogue! {
     InvalidBody = "invalid_body", UNPROCESSABLE_ENTITY, "The body is not valid";
     /// The `reply` is none of the shapes in which the format's provider makes calls.
     InvalidReply = "invalid_reply", UNPROCESSABLE_ENTITY, "The reply cannot be read";
+    /// The tool can be read, but its schemas or examples take too long to check.
+    SchemaTooExpensive = "schema_too_expensive", UNPROCESSABLE_ENTITY, "The tool takes too long to check";
+    /// Other changes of the same tenant are being checked; nothing was done. `Retry-After` says when to try again.
+    Busy = "busy", TOO_MANY_REQUESTS, "Other changes of this tenant are under way";
     /// A fault of the service. The request id finds it in the log.
     Internal = "internal", INTERNAL_SERVER_ERROR, "The service failed";
     /// The contract has it, this version does not yet; nothing was done.
@@ -223,6 +229,10 @@ impl From<&StoreError> for Problem {
                 tracing::warn!(error = %error, "the database is not available");
                 Self::new(Code::Unavailable, "the database is not available; nothing was done")
             }
+            StoreError::Inconsistent { table: "tools" | "tool_versions" | "handlers", .. } => {
+                tracing::error!(error = %error, "a stored row cannot be read");
+                Self::new(Code::Unreadable, format!("{error}; delete it and make it again"))
+            }
             _ => Self::internal(error),
         }
     }
@@ -268,7 +278,7 @@ impl IntoResponse for Problem {
             Code::Unauthenticated => {
                 headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"toolhook\""));
             }
-            Code::Unavailable => {
+            Code::Unavailable | Code::Busy => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
             }
             _ => {}

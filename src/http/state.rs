@@ -3,7 +3,7 @@
 use super::problem::Problem;
 use crate::domain::{TenantFacts, TenantName};
 use crate::egress::Egress;
-use crate::execution::{Executed, Executor, Journal, Natives, Origin, Request};
+use crate::execution::{Executed, Executor, Journal, Lanes, Natives, Origin, Request};
 use crate::registry::Registries;
 use crate::store::Store;
 use crate::store::keys::StoredKey;
@@ -40,6 +40,8 @@ pub struct AppState {
     pub(super) egress: Egress,
     pub(super) registries: Registries,
     pub(super) executor: Executor,
+    /// Where schemas are compiled.
+    pub(super) compiling: Lanes,
     pub(super) journal: Journal,
     /// What may be the key of a public id.
     pub(super) keys: Cache<String, Arc<Vec<StoredKey>>>,
@@ -55,6 +57,7 @@ impl AppState {
         Self {
             registries: Registries::new(store.clone(), natives.entries(), settings.cached_tenants),
             executor: Executor::new(egress.clone(), natives),
+            compiling: Lanes::default(),
             journal: Journal::new(store.clone()),
             keys: Cache::builder().max_capacity(MOST_KEYS).time_to_live(KEY_LIFETIME).build(),
             tenants: Cache::builder().max_capacity(MOST_KEYS).time_to_live(KEY_LIFETIME).build(),

@@ -21,6 +21,7 @@ pub use error::{Conflict, StoreError};
 pub use json::Json;
 pub use page::{Page, PageRequest};
 pub use seal::{MasterKey, Vault};
+pub use tool_row::BrokenRow;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, PgConnection, PgPool};

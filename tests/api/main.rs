@@ -14,6 +14,7 @@ mod calls;
 mod compatibility;
 mod crowd;
 mod handlers;
+mod hostile;
 mod keys;
 mod lists;
 mod mcp;
