@@ -217,7 +217,8 @@ pub fn text_fault(text: &str, max: usize) -> Option<String> {
     if length > max {
         return Some(format!("must have at most {max} characters, has {length}"));
     }
-    hidden_fault(text)
+    let control = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'));
+    control.map(named).or_else(|| hidden_fault(text))
 }
 
 /// What is wrong with a text that models read and people review: characters that only one of the two sees, or that make
@@ -228,21 +229,23 @@ pub fn hidden_fault(text: &str) -> Option<String> {
     let mut before = ' ';
     for c in text.chars() {
         if is_hidden(c) || (selector(c) && selector(before)) {
-            return Some(format!("must not hold the invisible character U+{:04X}", u32::from(c)));
+            return Some(named(c));
         }
         before = c;
     }
     None
 }
 
+fn named(c: char) -> String {
+    format!("must not hold the invisible character U+{:04X}", u32::from(c))
+}
+
 fn is_hidden(c: char) -> bool {
-    let control = c.is_control() && !matches!(c, '\n' | '\r' | '\t');
-    control
-        || matches!(
-            c,
-            '\u{ad}' | '\u{200b}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{206f}'
-                | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
-        )
+    matches!(
+        c,
+        '\u{ad}' | '\u{200b}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+    )
 }
 
 #[cfg(test)]

@@ -68,9 +68,8 @@ pub(super) fn settle(tool: &Tool, tenant: &TenantLimits, given: HandlerResult) -
         return Err(Failure::failed(
             "result_does_not_fit",
             format!(
-                "The tool ran, but its result does not fit the output schema that it promises: {}. \
-                 Its author has to mend it; calling it again will not help.",
-                told
+                "The tool ran, but its result does not fit the output schema that it promises: {told}. \
+                 Its author has to mend it; calling it again will not help."
             ),
         ));
     }

@@ -229,9 +229,14 @@ impl From<&StoreError> for Problem {
                 tracing::warn!(error = %error, "the database is not available");
                 Self::new(Code::Unavailable, "the database is not available; nothing was done")
             }
-            StoreError::Inconsistent { table: "tools" | "tool_versions" | "handlers", .. } => {
+            StoreError::Inconsistent { table: "tools" | "tool_versions", reason, .. } => {
                 tracing::error!(error = %error, "a stored row cannot be read");
-                Self::new(Code::Unreadable, format!("{error}; delete it and make it again"))
+                let detail = "it is stored in a form that cannot be read; delete it and make it again";
+                Self::new(Code::Unreadable, format!("{detail} ({reason})"))
+            }
+            StoreError::Inconsistent { table: "handlers", .. } => {
+                tracing::error!(error = %error, "a stored row cannot be read");
+                Self::new(Code::Unreadable, "it is stored in a form that cannot be read; delete it and make it again")
             }
             _ => Self::internal(error),
         }

@@ -131,7 +131,7 @@ pub(super) struct ToolView {
 
 /// A page of tools.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(super) struct ToolListView {
+pub(super) struct ToolsView {
     /// The tools, by name.
     pub data: Vec<ToolView>,
     /// Give it as `cursor` to get the next page; null on the last one.

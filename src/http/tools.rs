@@ -6,7 +6,7 @@ use super::handler_view::{SecretShown, check_target, give_signing_secret};
 use super::page::{ListView, PageParameters, page_request};
 use super::problem::{Code, Problem};
 use super::respond::{json, render, set_location, tag, tagged};
-use super::tool_view::{OmittedTool, ToolBody, ToolContent, ToolListView, ToolView};
+use super::tool_view::{OmittedTool, ToolBody, ToolContent, ToolView, ToolsView};
 use super::{Access, AppState, etag};
 use crate::domain::{Faults, Fields, HandlerRef, Pointer, TenantLimits, Tool, ToolDraft, ToolName};
 use crate::execution::NoResult;
@@ -58,7 +58,7 @@ pub(super) async fn present(state: &AppState, tenant: Uuid, name: &str) -> Resul
 
 /// Lists tools, by name.
 #[utoipa::path(get, path = "/v1/tools", operation_id = "list_tools", tag = "tools", params(PageParameters, Filters),
-    responses((status = 200, body = ToolListView)))]
+    responses((status = 200, body = ToolsView)))]
 async fn list(Viewer(access): Viewer, State(state): State<AppState>, mut query: Query) -> Result<Response, Problem> {
     let page = page_request(&mut query, |key| Some(key.to_owned()));
     let mut text =
@@ -67,7 +67,7 @@ async fn list(Viewer(access): Viewer, State(state): State<AppState>, mut query: 
     query.finish()?;
     let rows = tools::list(&state.store, access.tenant.id, &filter, &page).await?;
     let list = ListView::of(rows, |row| named(row).to_owned(), |row| row);
-    let mut view = ToolListView { data: Vec::new(), next_cursor: list.next_cursor, omitted: Vec::new() };
+    let mut view = ToolsView { data: Vec::new(), next_cursor: list.next_cursor, omitted: Vec::new() };
     for row in list.data {
         match row {
             Ok(row) => view.data.push(ToolView::of(&row, SecretShown::Masked)),

@@ -173,8 +173,8 @@ pub async fn list(
     );
     let Page { rows, more } = Page::of(rows.fetch_all(&store.pool).await?, page.limit);
     let names: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
-    let named = names.into_iter().zip(opened(store, tenant, rows).await?);
-    Ok(Page { rows: named.map(|(name, row)| row.map_err(|error| BrokenRow { name, error })).collect(), more })
+    let each = names.into_iter().zip(opened(store, tenant, rows).await?);
+    Ok(Page { rows: each.map(|(name, row)| row.map_err(|error| BrokenRow { name, error })).collect(), more })
 }
 
 /// Makes a tool. `most` is how many the tenant may have.

@@ -21,7 +21,6 @@ async fn refusal(tenant: &Tenant, name: &str, input: &Value) -> String {
     let began = Instant::now();
     let call = tenant.agent.post(&format!("/v1/tools/{name}/calls"), &json!({ "input": input })).await.with(200);
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
-    println!("{name}: {:?}", began.elapsed());
     assert_eq!(call["status"], "rejected", "{call}");
     let message = call["error"]["message"].as_str().unwrap().to_owned();
     assert!(message.chars().count() <= 4_000, "{} characters", message.chars().count());
@@ -134,8 +133,7 @@ async fn a_mistake_deep_in_a_natural_filter_is_told_briefly() {
     acme.editor.put("/v1/tools/find", &with_schema("find", &schema)).await.with(201);
     for depth in [1, 5, 14, 25] {
         let wrong = json!({"field": "age", "value": "old"});
-        let input =
-            json!({"f": nested(depth, wrong, |inner| json!({"and": [inner, {"field": "a", "value": 1}], "or": []}))});
+        let input = json!({"f": nested(depth, wrong, |inner| json!({"and": [inner, {"field": "a", "value": 1}]}))});
         let message = refusal(&acme, "find", &input).await;
         assert!(message.contains("/f"), "{message}");
     }
@@ -234,7 +232,7 @@ async fn a_row_that_cannot_be_read_is_set_aside_and_can_be_deleted() {
         format!(
             r#"update tools set options = '{{"provider_options": {{"mcp": {{"x": {deep}}}}}}}' where name = 'bad_options'"#
         ),
-        r#"update tools set limits = '{"$serde_json::private::Number": "x"}' where name = 'bad_limits'"#.to_owned(),
+        r#"update tools set limits = '{"timeout_ms": {"$serde_json::private::Number": "x"}}' where name = 'bad_limits'"#.to_owned(),
         r#"update tools set input_schema = '{"type": "nonsense"}' where name = 'bad_schema'"#.to_owned(),
     ] {
         service.database.execute(&statement).await;
@@ -285,7 +283,7 @@ async fn an_object_as_input_is_held_to_the_same_length_as_text_and_a_body_to_a_n
 async fn what_only_a_model_would_see_is_refused_inside_schemas_too() {
     let service = TestService::start().await;
     let acme = service.tenant("acme").await;
-    for hidden in ["\u{200b}", "\u{2060}", "\u{feff}", "\u{ad}", "\u{202e}", "\u{2066}", "\u{e0041}", "\u{7}"] {
+    for hidden in ["\u{200b}", "\u{2060}", "\u{feff}", "\u{ad}", "\u{202e}", "\u{2066}", "\u{e0041}"] {
         let text = format!("a{hidden}b");
         for (schema, place) in [
             (json!({"description": text}), "/input_schema/description"),

@@ -1,4 +1,5 @@
-//! The words of a schema, which models read and people review.
+//! The words of a schema, which models read and people review. (Control characters are written as escapes in JSON, where
+//! everybody sees them.)
 
 use super::{MAX_VIOLATIONS, SchemaFault};
 use crate::domain::fault::Pointer;
