@@ -50,10 +50,13 @@ fn object(value: Value) -> Result<Object, String> {
     }
 }
 
-/// Refuses what is nested too deep, and numbers that most readers of JSON turn into infinity: a handler would get another
+/// Refuses what is too long or nested too deep, and numbers that most readers of JSON turn into infinity: a handler would get another
 /// value than the model sent.
 pub fn bounded(members: Object) -> Result<Object, String> {
     let whole = Value::Object(members);
+    if serde_json::to_writer(Room(MAX_BYTES), &whole).is_err() {
+        return Err(format!("the arguments have more than {MAX_BYTES} bytes; send less"));
+    }
     if levels(&whole) > MAX_DEPTH {
         return Err(format!("the arguments are nested deeper than {MAX_DEPTH} levels; send a flatter object"));
     }
@@ -69,6 +72,20 @@ pub fn bounded(members: Object) -> Result<Object, String> {
         }
     }
     object(whole)
+}
+
+/// Takes as many bytes as there is room for, and keeps none.
+struct Room(usize);
+
+impl std::io::Write for Room {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(std::io::ErrorKind::WriteZero)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// How many levels of arrays and objects a value has. Walks without recursion, since values may be composed deeper than
@@ -136,5 +153,7 @@ mod tests {
         }
         assert!(read(&json!("{\"a\":1,\"a\":2}")).unwrap_err().contains("twice"));
         assert!(read(&json!(format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_BYTES)))).is_err());
+        assert!(read(&json!({"a": "x".repeat(MAX_BYTES)})).unwrap_err().contains("bytes"));
+        assert!(read(&json!({"a": "x".repeat(MAX_BYTES - 8)})).is_ok());
     }
 }

@@ -1,7 +1,8 @@
 //! Reading an object field by field, so that everything wrong with it is told at once.
 
+use super::arguments::MAX_DEPTH;
 use super::fault::{Faults, Pointer};
-use super::json::{self, StrictValue};
+use super::json;
 use serde::de::{self, Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
@@ -13,6 +14,7 @@ pub struct Fields(Vec<(String, Box<RawValue>)>);
 impl Fields {
     /// Reads an object. The error is a sentence for its author.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
+        json::check_keys(text)?;
         serde_json::from_slice(text).map_err(|e| json::describe(&e))
     }
 
@@ -149,16 +151,10 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// A member that is read strictly, as [`json::parse`] reads.
+    /// A member that is read strictly, as [`json::parse`] reads, and is a collection of values as deep as an input.
     pub fn value(&mut self, name: &'static str) -> Option<serde_json::Value> {
         let raw = self.raw(name)?;
-        match serde_json::from_str::<StrictValue>(raw.get()) {
-            Ok(value) => Some(value.0),
-            Err(e) => {
-                self.fault(name, json::describe(&e));
-                None
-            }
-        }
+        json::parse(raw.get().as_bytes(), MAX_DEPTH + 1).map_err(|detail| self.fault(name, detail)).ok()
     }
 
     /// A member that is an object of its own.
@@ -221,11 +217,35 @@ pub fn text_fault(text: &str, max: usize) -> Option<String> {
     if length > max {
         return Some(format!("must have at most {max} characters, has {length}"));
     }
-    let hidden = |c: char| {
-        (c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
-            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}')
-    };
-    text.chars().find(|c| hidden(*c)).map(|c| format!("must not hold the invisible character U+{:04X}", u32::from(c)))
+    let control = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'));
+    control.map(named).or_else(|| hidden_fault(text))
+}
+
+/// What is wrong with a text that models read and people review: characters that only one of the two sees, or that make
+/// a line read in another order than it is written. Joiners, marks of direction and single variation selectors stay, for
+/// scripts and emoji need them; the others say nothing that a text would lack without them.
+pub fn hidden_fault(text: &str) -> Option<String> {
+    let selector = |c: char| matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}');
+    let mut before = ' ';
+    for c in text.chars() {
+        if is_hidden(c) || (selector(c) && selector(before)) {
+            return Some(named(c));
+        }
+        before = c;
+    }
+    None
+}
+
+fn named(c: char) -> String {
+    format!("must not hold the invisible character U+{:04X}", u32::from(c))
+}
+
+fn is_hidden(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}' | '\u{200b}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}'
+    )
 }
 
 #[cfg(test)]
@@ -243,6 +263,18 @@ mod tests {
         reader.finish();
         let told: Vec<_> = faults.as_slice().iter().map(|fault| fault.pointer.as_str()).collect();
         assert_eq!(told, ["/name", "/title", "/size", "/odd"]);
+    }
+
+    #[test]
+    fn what_a_reader_cannot_see_is_refused_and_what_scripts_need_is_not() {
+        for bad in
+            ["a\u{200b}b", "a\u{ad}b", "\u{feff}a", "a\u{2060}", "a\u{202e}b", "a\u{e0041}", "a\0", "a\u{fe0f}\u{fe0e}"]
+        {
+            assert!(text_fault(bad, 100).unwrap().contains("U+"), "{bad:?}");
+        }
+        for good in ["👩\u{200d}👧", "می\u{200c}خواهم", "❤\u{fe0f}", "a\u{200e}b", "line\nline\ttab"] {
+            assert_eq!(text_fault(good, 100), None, "{good:?}");
+        }
     }
 
     #[test]

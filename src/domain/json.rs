@@ -3,23 +3,66 @@
 //! `serde_json` keeps the last of two equal keys in silence, so a signature or a check over one reading says nothing
 //! about another. Here a repeated key is an error, nesting is bounded, and numbers keep every digit.
 
-use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{self, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
+use std::cell::Cell;
 use std::fmt;
 
 /// An object in the order in which it was written.
 pub type Object = Map<String, Value>;
 
-/// The key under which `serde_json`, built with `arbitrary_precision`, hands the digits of a number to a visitor.
-const NUMBER_TOKEN: &str = "$serde_json::private::Number";
+/// The most values in one text: a text of two bytes a value would take fifty times its size in memory.
+pub const MAX_VALUES: usize = 200_000;
 
-/// Reads a JSON text. Refuses repeated keys, NaN, text after the value, and more than `max_depth` levels of arrays and
-/// objects. The error is a sentence for the author of the text; it does not repeat the text.
+/// The keys by which `serde_json`, built with `arbitrary_precision` and `raw_value`, tells itself what an object stands
+/// for: the digits of a number, and a text that is kept. It takes them from a text too, so an object with such a key
+/// would be read as something else than what was written, by us or by whoever reads what we wrote.
+const NUMBER_TOKEN: &str = "$serde_json::private::Number";
+const RAW_TOKEN: &str = "$serde_json::private::RawValue";
+
+/// Reads a JSON text. Refuses repeated keys, NaN, text after the value, more than `max_depth` levels of arrays and
+/// objects, and more than [`MAX_VALUES`] values. The error is a sentence for the author of the text; it does not repeat
+/// the text.
 pub fn parse(text: &[u8], max_depth: usize) -> Result<Value, String> {
+    check_keys(text)?;
     let mut source = serde_json::Deserializer::from_slice(text);
-    let value = Strict { levels_left: max_depth, max_depth }.deserialize(&mut source).map_err(|e| describe(&e))?;
+    let values = Cell::new(MAX_VALUES);
+    let strict = Strict { levels_left: max_depth, max_depth, values_left: &values };
+    let value = strict.deserialize(&mut source).map_err(|e| describe(&e))?;
     source.end().map_err(|e| describe(&e))?;
     Ok(value)
+}
+
+/// Refuses a text with a key that `serde_json` gives a meaning of its own, however it is spelled. Whether the rest is
+/// JSON is the parser's to say.
+pub fn check_keys(text: &[u8]) -> Result<(), String> {
+    let mut rest = text;
+    while let Some(start) = rest.iter().position(|byte| *byte == b'"') {
+        let inside = rest.get(start + 1..).unwrap_or_default();
+        let mut end = 0;
+        while let Some(byte) = inside.get(end)
+            && *byte != b'"'
+        {
+            end += if *byte == b'\\' { 2 } else { 1 };
+        }
+        let written = inside.get(..end).unwrap_or_default();
+        rest = inside.get(end + 1..).unwrap_or_default();
+        let key = rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b':');
+        if key && is_token(written) {
+            return Err("an object has a key that is kept for other uses; give it another name".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Whether the inside of a string is one of the tokens. An escape takes at most six bytes for one.
+fn is_token(written: &[u8]) -> bool {
+    let lengths = NUMBER_TOKEN.len()..=6 * RAW_TOKEN.len();
+    if !lengths.contains(&written.len()) || !matches!(written.first(), Some(b'$' | b'\\')) {
+        return false;
+    }
+    let quoted = [b"\"", written, b"\""].concat();
+    serde_json::from_slice::<String>(&quoted).is_ok_and(|key| key == NUMBER_TOKEN || key == RAW_TOKEN)
 }
 
 /// A parser's error as a sentence with its place.
@@ -46,12 +89,19 @@ pub fn kind(value: &Value) -> &'static str {
 }
 
 #[derive(Clone, Copy)]
-struct Strict {
+struct Strict<'c> {
     levels_left: usize,
     max_depth: usize,
+    values_left: &'c Cell<usize>,
 }
 
-impl Strict {
+impl Strict<'_> {
+    fn count<E: de::Error>(self) -> Result<(), E> {
+        let left = self.values_left.get().checked_sub(1);
+        left.map(|left| self.values_left.set(left))
+            .ok_or_else(|| E::custom(format!("has more than {MAX_VALUES} values")))
+    }
+
     fn deeper<E: de::Error>(self) -> Result<Self, E> {
         match self.levels_left.checked_sub(1) {
             Some(levels_left) => Ok(Self { levels_left, ..self }),
@@ -60,15 +110,16 @@ impl Strict {
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Strict {
+impl<'de> DeserializeSeed<'de> for Strict<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, source: D) -> Result<Value, D::Error> {
+        self.count()?;
         source.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Strict {
+impl<'de> Visitor<'de> for Strict<'_> {
     type Value = Value;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -127,16 +178,6 @@ impl<'de> Visitor<'de> for Strict {
     }
 }
 
-/// A value read by [`parse`]'s rules wherever serde reads it, with `serde_json`'s own bound on depth (127 levels).
-#[derive(Clone, Debug, PartialEq)]
-pub struct StrictValue(pub Value);
-
-impl<'de> Deserialize<'de> for StrictValue {
-    fn deserialize<D: Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
-        Strict { levels_left: 127, max_depth: 127 }.deserialize(source).map(StrictValue)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,6 +201,31 @@ mod tests {
         assert!(parse(nested(64).as_bytes(), 64).is_ok());
         assert!(parse(nested(65).as_bytes(), 64).unwrap_err().contains("64 levels"));
         assert!(parse(nested(100_000).as_bytes(), 64).is_err());
+    }
+
+    #[test]
+    fn refuses_the_keys_that_the_parser_gives_a_meaning() {
+        for text in [
+            r#"{"$serde_json::private::Number":"7"}"#,
+            r#"[{"a":{"$serde_json::private::RawValue" : "[1]"}}]"#,
+            r#"{"a":"\\\"","\u0024serde_json::private::Number":"7"}"#,
+            r#"{"a":1,"$serde_json::privat\u0065::RawValue":{}}"#,
+        ] {
+            assert!(parse(text.as_bytes(), 64).unwrap_err().contains("key"), "{text}");
+        }
+        for text in [r#"["$serde_json::private::Number"]"#, r#"{"$serde_json":1,"a":"$serde_json::private::Number"}"#] {
+            assert_eq!(parse(text.as_bytes(), 64).unwrap().to_string(), text);
+        }
+        for broken in ["\"", "\"\\", "{\"a\\", "{\"$"] {
+            assert!(check_keys(broken.as_bytes()).is_ok() && parse(broken.as_bytes(), 64).is_err());
+        }
+    }
+
+    #[test]
+    fn bounds_the_number_of_values() {
+        let many = |count: usize| format!("[{}1]", "[],".repeat(count - 2));
+        assert!(parse(many(MAX_VALUES).as_bytes(), 64).is_ok());
+        assert!(parse(many(MAX_VALUES + 1).as_bytes(), 64).unwrap_err().contains("values"));
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub mod role;
 pub mod schema;
 pub mod tenant;
 pub mod tool;
-mod violation;
+pub mod violation;
 
 pub use call::{Answered, CallStatus, Caller, Content, Failure, Outcome, Success, ToolCall};
 pub use canonical::canonical_hash;

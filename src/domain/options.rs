@@ -1,10 +1,12 @@
 //! What we tell a provider about a tool. **The home of a new option**: a field here, a line in each format that knows
 //! the idea, and nothing else.
 
-use super::fault::Pointer;
+use super::fault::{Faults, Pointer};
 use super::fields::{Fields, Reader};
 use super::json::Object;
 use super::schema::InputSchema;
+use super::schema::meter::{self, Budget};
+use super::violation::TOO_MUCH;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -128,17 +130,34 @@ fn read_examples(reader: &mut Reader<'_>, schema: Option<&InputSchema>) -> Vec<O
         reader.fault("input_examples", format!("at most {MAX_EXAMPLES} examples of {MAX_BYTES} bytes in all"));
         return Vec::new();
     }
+    let checked = meter::within(Budget::full(), || check_examples(elements, schema, &place, reader.faults()));
+    checked.unwrap_or_else(|meter::Exhausted| {
+        reader.fault("input_examples", TOO_MUCH);
+        Vec::new()
+    })
+}
+
+/// The examples that are valid; of the others, why they are not.
+fn check_examples(
+    elements: Vec<Value>,
+    schema: Option<&InputSchema>,
+    place: &Pointer,
+    faults: &mut Faults,
+) -> Vec<Object> {
     let mut examples = Vec::new();
     for (index, example) in elements.into_iter().enumerate() {
         let at = place.index(index);
+        if super::arguments::levels(&example) > super::arguments::MAX_DEPTH {
+            let most = super::arguments::MAX_DEPTH;
+            faults.add(at, format!("is nested deeper than {most} levels, which no input may be"));
+            continue;
+        }
         for violation in schema.and_then(|schema| schema.check(&example).err()).unwrap_or_default() {
-            reader
-                .faults()
-                .add(at.join(&violation.pointer), format!("is not valid against input_schema: {}", violation.detail));
+            faults.add(at.join(&violation.pointer), format!("is not valid against input_schema: {}", violation.detail));
         }
         match example {
             Value::Object(example) => examples.push(example),
-            other => reader.faults().add(at, format!("expected an object, got {}", super::json::kind(&other))),
+            other => faults.add(at, format!("expected an object, got {}", super::json::kind(&other))),
         }
     }
     examples

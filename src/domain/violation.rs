@@ -66,8 +66,17 @@ impl Violation {
     }
 }
 
+/// The longest text about all violations of a value, in characters.
+const MAX_TOLD: usize = 3_500;
+
+/// All violations in one line, for a model.
+pub fn told(violations: &[Violation]) -> String {
+    let all: Vec<String> = violations.iter().map(Violation::phrase).collect();
+    cut_to(&all.join("; "), MAX_TOLD)
+}
+
 /// What is said of a value that takes too many steps.
-pub(super) const TOO_MUCH: &str = "is too much to check against this schema; send something simpler";
+pub const TOO_MUCH: &str = "is too much to check against this schema; send something simpler";
 
 /// Finds a part of a value by its address, without recursion.
 fn pointer_to(value: &Value, address: usize) -> Option<String> {

@@ -1,13 +1,17 @@
-//! What is refused before anything is sent. Pure: a snapshot and a call in, a checked input or a refusal out.
+//! What is refused before anything is sent: a snapshot and a call in, a checked input or a refusal out.
 
+use super::lanes::{Lanes, NoResult};
 use super::{Restore, repair};
 use crate::domain::arguments::{self, Arguments};
 use crate::domain::json::Object;
-use crate::domain::{Failure, ToolCall, Violation};
+use crate::domain::schema::meter;
+use crate::domain::{Failure, ToolCall, Violation, violation};
 use crate::registry::{Entry, Registry};
 use serde_json::Value;
 use std::cmp::Reverse;
 use std::sync::Arc;
+use tokio::time::Instant;
+use uuid::Uuid;
 
 /// How many names an unknown tool's answer lists.
 const MAX_NAMES: usize = 20;
@@ -30,6 +34,8 @@ pub(super) enum Unfit {
     Unreadable(String),
     /// They are, and break the schema in these places.
     Invalid(Object, Vec<Violation>),
+    /// To check them takes too long.
+    TooMuch,
 }
 
 /// The tool that a call names.
@@ -74,13 +80,26 @@ pub(super) fn read(entry: &Entry, call: &ToolCall, restore: Option<Restore>) -> 
     let verdict = schema.check(&value);
     let Value::Object(object) = value else { return Err(Unfit::Unreadable("the arguments are no object".to_owned())) };
     let Err(violations) = verdict else { return Ok(Input { object, repairs }) };
-    match repair::repair(schema, &object, &settle) {
+    match meter::attempt(|| repair::repair(schema, &object, &settle)).flatten() {
         Some(repaired) => {
             repairs.extend(repaired.repairs);
             Ok(Input { object: repaired.object, repairs })
         }
         None => Err(Unfit::Invalid(object, violations)),
     }
+}
+
+/// The same, at once if that takes little, else in the tenant's lane and by the deadline.
+pub(super) async fn read_in(
+    lanes: &Lanes,
+    tenant: Uuid,
+    deadline: Instant,
+    entry: &Arc<Entry>,
+    call: &Arc<ToolCall>,
+    restore: Option<Restore>,
+) -> Result<Result<Input, Unfit>, NoResult> {
+    let (entry, call) = (Arc::clone(entry), Arc::clone(call));
+    lanes.check(tenant, deadline, move || read(&entry, &call, restore)).await
 }
 
 impl Unfit {
@@ -92,9 +111,11 @@ impl Unfit {
                 "invalid_arguments",
                 format!("The call of {name} was not run: {detail}. Correct the arguments and call the tool again."),
             ),
-            Self::Invalid(_, violations) => {
-                let told: Vec<String> = violations.iter().map(Violation::phrase).collect();
-                let told = told.join("; ");
+            Self::Invalid(..) | Self::TooMuch => {
+                let told = match self {
+                    Self::Invalid(_, violations) => violation::told(violations),
+                    _ => violation::TOO_MUCH.to_owned(),
+                };
                 Failure::rejected(
                     "invalid_input",
                     format!(

@@ -2,15 +2,18 @@
 
 use super::check::{self, Unfit};
 use super::job::Job;
+use super::lanes::NoResult;
 use super::webhook::{self, Header};
 use super::{Executor, run};
 use crate::domain::handler::{HandlerKind, MASK};
 use crate::domain::json::Object;
+use crate::domain::violation::TOO_MUCH;
 use crate::domain::{Failure, ToolCall, Violation};
 use crate::egress::Method;
 use crate::registry::{Entry, Registry};
 use serde::Serialize;
 use serde_json::Value;
+use std::sync::Arc;
 use time::OffsetDateTime;
 use tokio::time::Instant;
 use url::Url;
@@ -80,11 +83,22 @@ pub(super) async fn dry_run(
     let entry = check::find(registry, call)?;
     let mut errors: Vec<Misfit> =
         check::admit(entry, call).err().map(|refused| whole(refused.message)).into_iter().collect();
-    let (input, repairs) = match check::read(entry, call, None) {
+    let deadline = Instant::now() + run::allowance(entry, &registry.tenant().limits);
+    let call = Arc::new(call.clone());
+    let read = check::read_in(&executor.lanes, registry.tenant().id, deadline, entry, &call, None).await;
+    let read = read.unwrap_or_else(|why| match why {
+        NoResult::TooMuch => Err(Unfit::TooMuch),
+        NoResult::Waiting | NoResult::Broken => Err(Unfit::Unreadable("the input could not be checked".to_owned())),
+    });
+    let (input, repairs) = match read {
         Ok(input) => (Some(input.object), input.repairs),
         Err(Unfit::Invalid(object, violations)) => {
             errors.extend(violations.into_iter().map(|Violation { pointer, detail }| Misfit { pointer, detail }));
             (Some(object), Vec::new())
+        }
+        Err(Unfit::TooMuch) => {
+            errors.push(whole(TOO_MUCH.to_owned()));
+            (None, Vec::new())
         }
         Err(Unfit::Unreadable(detail)) => {
             errors.push(whole(detail));

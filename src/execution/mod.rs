@@ -5,6 +5,7 @@
 //! others. The steps, each in a file of its own:
 //!
 //! 1. `check`: is there such a tool, may it be called, and does the input fit? Nothing is sent before all of it is known.
+//!    Checks that take long run in the tenant's lane (`lanes`), the others at once.
 //!    `repair` reads what is plainly meant and sent in another spelling, and names what it did.
 //! 2. `plan`: neighbours that are safe beside each other run together, any other call runs alone.
 //! 3. `webhook` and [`native`]: one file per kind of handler. **The home of a new kind** is a sibling here and an arm in
@@ -28,6 +29,7 @@ mod job;
 mod journal;
 mod keyed;
 mod lane;
+mod lanes;
 mod ledger;
 pub mod native;
 mod plan;
@@ -44,6 +46,7 @@ mod webhook;
 pub use dry_run::{DryRequest, DryRun, EgressVerdict, Misfit, Validation};
 pub use journal::{CallLog, Journal, Origin};
 pub use keyed::{Answer, Key, Refusal, Render};
+pub use lanes::{Lanes, NoResult};
 pub use ledger::{CrashPoint, Ledger};
 pub use native::{NativeHandler, Natives};
 pub use result::HandlerResult;
@@ -64,6 +67,7 @@ pub struct Executor {
     egress: Egress,
     natives: Natives,
     metrics: Metrics,
+    lanes: Lanes,
 }
 
 /// A model's calls, and what they run against.
@@ -124,7 +128,7 @@ impl Executed {
 impl Executor {
     /// Sends through `egress`, and knows these native handlers.
     pub fn new(egress: Egress, natives: Natives) -> Self {
-        Self { egress, natives, metrics: Metrics::default() }
+        Self { egress, natives, metrics: Metrics::default(), lanes: Lanes::default() }
     }
 
     /// The same, counted in these metrics.
@@ -141,7 +145,7 @@ impl Executor {
     /// Runs the calls and answers each one, in their order, at the latest at the request's deadline. Does not fail and
     /// does not panic. Dropping it cuts calls off half-way, so it belongs into a task of its own.
     pub async fn run(&self, request: Request) -> Vec<Executed> {
-        let prepared = prepared::Prepared::of(request).await;
+        let prepared = prepared::Prepared::of(&self.lanes, request).await;
         Box::pin(run::run(self, prepared)).await
     }
 

@@ -1,12 +1,12 @@
 //! Calls that were looked at and not yet run: what a request that comes with a key claims before anything is sent.
 
-use super::check::{self, Input};
+use super::check::{self, Input, Unfit};
+use super::lanes::{Lanes, NoResult};
 use super::run::{MAX_CONCURRENT, allowance};
 use super::{Request, Restore, plan, unanswered};
 use crate::domain::json::Object;
 use crate::domain::{Failure, ToolCall};
 use crate::registry::{Entry, Registry};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -37,6 +37,13 @@ pub(super) struct Checked {
     pub(super) left_out: bool,
 }
 
+/// What all calls of a request are looked at with.
+struct About<'a> {
+    registry: &'a Registry,
+    restore: Option<Restore>,
+    deadline: Instant,
+}
+
 /// Which calls were begun, and whether more may be.
 pub(super) struct Progress {
     begun: Vec<AtomicBool>,
@@ -62,11 +69,12 @@ impl Progress {
 
 impl Prepared {
     /// Looks at every call of a request.
-    pub(super) async fn of(request: Request) -> Self {
+    pub(super) async fn of(lanes: &Lanes, request: Request) -> Self {
         let Request { registry, calls, context, deadline, request_id, traceparent, restore } = request;
+        let about = About { registry: &registry, restore, deadline };
         let mut checked = Vec::with_capacity(calls.len());
         for (place, call) in calls.into_iter().enumerate() {
-            checked.push(look(&registry, restore, place, call));
+            checked.push(look(lanes, &about, place, call).await);
             // Checking takes no time that counts for one call; for hundreds the others on this thread want their turn.
             tokio::task::yield_now().await;
         }
@@ -123,15 +131,27 @@ impl Checked {
     }
 }
 
-fn look(registry: &Registry, restore: Option<Restore>, place: usize, call: ToolCall) -> Checked {
+async fn look(lanes: &Lanes, about: &About<'_>, place: usize, call: ToolCall) -> Checked {
     let began = Instant::now();
-    let entry = check::find(registry, &call).cloned();
-    let input = entry.clone().and_then(|entry| {
-        check::admit(&entry, &call)?;
+    let call = Arc::new(call);
+    let entry = check::find(about.registry, &call).cloned();
+    let input = match &entry {
+        Ok(entry) => read(lanes, about, entry, &call).await,
+        Err(unknown) => Err(unknown.clone()),
+    };
+    let (call, entry) = (Arc::unwrap_or_clone(call), entry.ok());
+    Checked { id: Uuid::now_v7(), place, call, entry, input, duration: began.elapsed(), left_out: false }
+}
+
+/// Reads a call's arguments in the tenant's lane, and within the request's time.
+async fn read(lanes: &Lanes, about: &About<'_>, entry: &Arc<Entry>, call: &Arc<ToolCall>) -> Result<Input, Failure> {
+    check::admit(entry, call)?;
+    let tenant = about.registry.tenant().id;
+    match check::read_in(lanes, tenant, about.deadline, entry, call, about.restore).await {
+        Ok(read) => read.map_err(|unfit| unfit.failure(entry)),
+        Err(NoResult::Waiting) => Err(unanswered::not_started()),
+        Err(NoResult::TooMuch) => Err(Unfit::TooMuch.failure(entry)),
         // A validator that breaks on one value is that call's misfortune alone.
-        let read = catch_unwind(AssertUnwindSafe(|| check::read(&entry, &call, restore)));
-        read.map_err(|_| unanswered::broken(false))?.map_err(|unfit| unfit.failure(&entry))
-    });
-    let (id, entry, duration) = (Uuid::now_v7(), entry.ok(), began.elapsed());
-    Checked { id, place, call, entry, input, duration, left_out: false }
+        Err(NoResult::Broken) => Err(unanswered::broken(false)),
+    }
 }

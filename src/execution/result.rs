@@ -1,10 +1,11 @@
 //! What a handler gives back, and what a tool promised about it.
 
 use super::clip::clip;
+use super::lanes::NoResult;
 use crate::domain::json::{self, Object};
 use crate::domain::limits::ResultCap;
 use crate::domain::options::ResultType;
-use crate::domain::{Content, Failure, Success, TenantLimits, Tool};
+use crate::domain::{Content, Failure, Success, TenantLimits, Tool, violation};
 use base64::Engine as _;
 use serde_json::Value;
 
@@ -63,13 +64,12 @@ pub(super) fn settle(tool: &Tool, tenant: &TenantLimits, given: HandlerResult) -
     if let (Some(schema), Some(data)) = (&tool.output_schema, &data)
         && let Err(violations) = schema.check(&Value::Object(data.clone()))
     {
-        let told: Vec<String> = violations.iter().map(crate::domain::Violation::phrase).collect();
+        let told = violation::told(&violations);
         return Err(Failure::failed(
             "result_does_not_fit",
             format!(
-                "The tool ran, but its result does not fit the output schema that it promises: {}. \
-                 Its author has to mend it; calling it again will not help.",
-                told.join("; ")
+                "The tool ran, but its result does not fit the output schema that it promises: {told}. \
+                 Its author has to mend it; calling it again will not help."
             ),
         ));
     }
@@ -78,6 +78,17 @@ pub(super) fn settle(tool: &Tool, tenant: &TenantLimits, given: HandlerResult) -
         None => (content, false),
     };
     Ok(Success { content, data, truncated })
+}
+
+/// A result that could not be held against the output schema.
+pub(super) fn unsettled(why: NoResult) -> Failure {
+    let what = match why {
+        NoResult::Waiting => "there was no time to check its result",
+        NoResult::TooMuch => "its result is too much to check against its output schema",
+        NoResult::Broken => "its result could not be checked, by a fault of the service",
+    };
+    let detail = format!("The tool ran, but {what}. It has done its work: check before calling it again.");
+    Failure::failed("result_not_checked", detail)
 }
 
 /// The tool's own cap, or the tenant's where the tool says nothing.

@@ -2,11 +2,11 @@
 
 use super::job::{Job, Ran};
 use super::prepared::{Checked, Prepared, Progress};
-use super::{Executed, Executor, plan, result, told, unanswered, webhook};
+use super::{Executed, Executor, HandlerResult, plan, result, told, unanswered, webhook};
 use crate::domain::handler::HandlerKind;
 use crate::domain::json::Object;
 use crate::domain::limits::MAX_TIMEOUT_MS;
-use crate::domain::{Outcome, TenantLimits};
+use crate::domain::{Failure, Outcome, Success, TenantLimits};
 use crate::registry::{Entry, Registry};
 use crate::telemetry::traces;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
@@ -19,6 +19,9 @@ use uuid::Uuid;
 
 /// How many calls of one batch are under way at once.
 pub(super) const MAX_CONCURRENT: usize = 32;
+
+/// How long a result may wait for being checked, at the end of its call's time.
+const SETTLING: Duration = Duration::from_secs(2);
 
 /// What all calls of a request share.
 struct Shared<'a> {
@@ -97,12 +100,12 @@ impl Shared<'_> {
     }
 
     /// Whatever breaks inside one call ends that call alone.
-    async fn dispatch_guarded(&self, id: Uuid, entry: &Entry, input: &Object) -> (Outcome, u32) {
+    async fn dispatch_guarded(&self, id: Uuid, entry: &Arc<Entry>, input: &Object) -> (Outcome, u32) {
         let work = AssertUnwindSafe(Box::pin(self.dispatch(id, entry, input)));
         work.catch_unwind().await.unwrap_or_else(|_| (Outcome::Failure(unanswered::broken(true)), 1))
     }
 
-    async fn dispatch(&self, id: Uuid, entry: &Entry, input: &Object) -> (Outcome, u32) {
+    async fn dispatch(&self, id: Uuid, entry: &Arc<Entry>, input: &Object) -> (Outcome, u32) {
         let tenant = self.registry.tenant();
         let deadline = self.deadline.min(Instant::now() + allowance(entry, &tenant.limits));
         let own = traces::traceparent(&Span::current());
@@ -114,8 +117,27 @@ impl Shared<'_> {
             }
             HandlerKind::Native { function } => self.executor.natives.call(function, &job).await,
         };
-        let outcome = result.and_then(|given| result::settle(&entry.tool, &tenant.limits, given));
+        let outcome = match result {
+            Ok(given) => self.settle(entry, given, deadline).await,
+            Err(failure) => Err(failure),
+        };
         (outcome.map_or_else(Outcome::Failure, Outcome::Success), attempts)
+    }
+}
+
+impl Shared<'_> {
+    /// Holds a result against what the tool promised. It is here already, so there is some time for that even at the end
+    /// of the call's.
+    async fn settle(&self, entry: &Arc<Entry>, given: HandlerResult, deadline: Instant) -> Result<Success, Failure> {
+        let (entry, tenant) = (Arc::clone(entry), self.registry.tenant());
+        if entry.tool.output_schema.is_none() {
+            return result::settle(&entry.tool, &tenant.limits, given);
+        }
+        let limits = tenant.limits.clone();
+        let deadline = deadline.max(Instant::now() + SETTLING);
+        let settled =
+            self.executor.lanes.check(tenant.id, deadline, move || result::settle(&entry.tool, &limits, given.clone()));
+        settled.await.unwrap_or_else(|why| Err(result::unsettled(why)))
     }
 }
 

@@ -73,6 +73,9 @@ async fn run_tool(
     let (input, context, caller) = body.call()?;
     let deadline = about.deadline(&access);
     let registry = registry(&state, &access).await?;
+    if registry.broken().iter().any(|broken| broken.name == name) {
+        return Err(Problem::new(Code::Unreadable, "the tool is set aside; its author has to make it again"));
+    }
     if registry.get(&name).is_none() {
         return Err(Problem::not_found("tool"));
     }

@@ -78,6 +78,8 @@ catalogue! {
     HandlerInUse = "handler_in_use", CONFLICT, "Tools use this handler";
     /// The tenant has as many tools as it may have.
     ToolLimit = "tool_limit", CONFLICT, "The tenant has as many tools as it may have";
+    /// It is stored in a form that this version cannot read. It is left out of lists and cannot be called; a DELETE removes it.
+    Unreadable = "unreadable", CONFLICT, "What is stored cannot be read";
     /// Somebody else changed it at the same time; read it again and repeat the change.
     Changed = "changed", CONFLICT, "It was changed at the same time";
     /// The `Idempotency-Key` was used for a request with another body; nothing was run.
@@ -94,6 +96,10 @@ catalogue! {
     InvalidBody = "invalid_body", UNPROCESSABLE_ENTITY, "The body is not valid";
     /// The `reply` is none of the shapes in which the format's provider makes calls.
     InvalidReply = "invalid_reply", UNPROCESSABLE_ENTITY, "The reply cannot be read";
+    /// The tool can be read, but its schemas or examples take too long to check.
+    SchemaTooExpensive = "schema_too_expensive", UNPROCESSABLE_ENTITY, "The tool takes too long to check";
+    /// Other changes of the same tenant are being checked; nothing was done. `Retry-After` says when to try again.
+    Busy = "busy", TOO_MANY_REQUESTS, "Other changes of this tenant are under way";
     /// A fault of the service. The request id finds it in the log.
     Internal = "internal", INTERNAL_SERVER_ERROR, "The service failed";
     /// The database is away; nothing was done. `Retry-After` says when to try again.
@@ -243,6 +249,15 @@ impl From<&StoreError> for Problem {
                 tracing::warn!(error = %error, "the database is not available");
                 Self::new(Code::Unavailable, "the database is not available; nothing was done")
             }
+            StoreError::Inconsistent { table: "tools" | "tool_versions", reason, .. } => {
+                tracing::error!(error = %error, "a stored row cannot be read");
+                let detail = "it is stored in a form that cannot be read; delete it and make it again";
+                Self::new(Code::Unreadable, format!("{detail} ({reason})"))
+            }
+            StoreError::Inconsistent { table: "handlers", .. } => {
+                tracing::error!(error = %error, "a stored row cannot be read");
+                Self::new(Code::Unreadable, "it is stored in a form that cannot be read; delete it and make it again")
+            }
             _ => Self::internal(error),
         }
     }
@@ -288,7 +303,7 @@ impl IntoResponse for Problem {
             Code::Unauthenticated => {
                 headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"toolhook\""));
             }
-            Code::Unavailable => {
+            Code::Unavailable | Code::Busy => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
             }
             _ => {}

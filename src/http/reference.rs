@@ -130,9 +130,10 @@ fn applies(code: Code, path: &str, method: &str, operation: &Map<String, Value>,
         Code::PreconditionFailed => has("header", "If-Match"),
         Code::Changed => writes && !path.starts_with("/v1/keys"),
         Code::NameTaken => writes && body && (path == "/v1/handlers" || path.starts_with("/v1/tools")),
-        Code::ToolLimit => writes && body && path.starts_with("/v1/tools"),
+        Code::ToolLimit | Code::Busy | Code::SchemaTooExpensive => writes && body && path.starts_with("/v1/tools"),
         Code::HandlerGone => path.ends_with("/restore"),
         Code::HandlerInUse => method == "delete" && path.starts_with("/v1/handlers"),
+        Code::Unreadable => !open && ["/v1/tools", "/v1/handlers"].iter().any(|resource| path.starts_with(resource)),
         Code::NotSigned => path.ends_with("/rotate-secret"),
         Code::UnknownRoute | Code::MethodNotAllowed => false,
     }
@@ -150,7 +151,7 @@ fn answer(operation: &mut Map<String, Value>, code: Code) {
     let mut content = answers.get(&status).and_then(|known| known.get("content")).cloned().unwrap_or_else(|| json!({}));
     content["application/problem+json"] = json!({"schema": {"$ref": "#/components/schemas/ProblemView"}});
     answers[&status] = json!({"description": description, "content": content});
-    if code == Code::Unavailable {
+    if matches!(code, Code::Unavailable | Code::Busy) {
         answers[&status]["headers"] = json!({"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds"}});
     }
 }

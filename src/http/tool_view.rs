@@ -129,6 +129,28 @@ pub(super) struct ToolView {
     pub warnings: Option<Vec<String>>,
 }
 
+/// A page of tools.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct ToolsView {
+    /// The tools, by name.
+    pub data: Vec<ToolView>,
+    /// Give it as `cursor` to get the next page; null on the last one.
+    #[schema(required)]
+    pub next_cursor: Option<String>,
+    /// Tools of this page that are stored in a form that cannot be read. They are in no list and cannot be called; a DELETE
+    /// removes them.
+    pub omitted: Vec<OmittedTool>,
+}
+
+/// A tool that cannot be read.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct OmittedTool {
+    /// Its name.
+    pub name: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
 impl ToolContent {
     /// What of a tool is written.
     pub(super) fn of(tool: &Tool, secret: SecretShown) -> Self {

@@ -6,17 +6,26 @@ use super::handler_view::{SecretShown, check_target, give_signing_secret};
 use super::page::{ListView, PageParameters, page_request};
 use super::problem::{Code, Problem};
 use super::respond::{json, render, set_location, tag, tagged};
-use super::tool_view::{ToolBody, ToolContent, ToolView};
+use super::tool_view::{OmittedTool, ToolBody, ToolContent, ToolView, ToolsView};
 use super::{Access, AppState, etag};
 use crate::domain::{Faults, Fields, HandlerRef, Pointer, TenantLimits, Tool, ToolDraft, ToolName};
+use crate::execution::NoResult;
 use crate::format::NAMES;
+use crate::store::BrokenRow;
 use crate::store::tools::{self, Filter, ToolRow};
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
+use std::time::Duration;
+use tokio::time::Instant;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
+
+/// How long a tool waits for those of the same tenant that are being checked.
+const COMPILING_TURN: Duration = Duration::from_secs(5);
+/// How long it takes at most to check one.
+const COMPILING: Duration = Duration::from_secs(5);
 
 /// The routes of this file.
 pub(super) fn routes() -> OpenApiRouter<AppState> {
@@ -49,7 +58,7 @@ pub(super) async fn present(state: &AppState, tenant: Uuid, name: &str) -> Resul
 
 /// Lists tools, by name.
 #[utoipa::path(get, path = "/v1/tools", operation_id = "list_tools", tag = "tools", params(PageParameters, Filters),
-    responses((status = 200, body = ListView<ToolView>)))]
+    responses((status = 200, body = ToolsView)))]
 async fn list(Viewer(access): Viewer, State(state): State<AppState>, mut query: Query) -> Result<Response, Problem> {
     let page = page_request(&mut query, |key| Some(key.to_owned()));
     let mut text =
@@ -57,8 +66,22 @@ async fn list(Viewer(access): Viewer, State(state): State<AppState>, mut query: 
     let filter = Filter { tag: text("tag"), handler: text("handler"), q: text("q"), enabled: query.flag("enabled") };
     query.finish()?;
     let rows = tools::list(&state.store, access.tenant.id, &filter, &page).await?;
-    let view = |row: ToolRow| ToolView::of(&row, SecretShown::Masked);
-    tagged(StatusCode::OK, &ListView::of(rows, |row| row.tool.name.to_string(), view))
+    let list = ListView::of(rows, |row| named(row).to_owned(), |row| row);
+    let mut view = ToolsView { data: Vec::new(), next_cursor: list.next_cursor, omitted: Vec::new() };
+    for row in list.data {
+        match row {
+            Ok(row) => view.data.push(ToolView::of(&row, SecretShown::Masked)),
+            Err(BrokenRow { name, error }) => view.omitted.push(OmittedTool { name, reason: error.to_string() }),
+        }
+    }
+    tagged(StatusCode::OK, &view)
+}
+
+fn named(row: &Result<ToolRow, BrokenRow>) -> &str {
+    match row {
+        Ok(row) => row.tool.name.as_str(),
+        Err(broken) => &broken.name,
+    }
 }
 
 /// Makes a tool.
@@ -70,7 +93,7 @@ async fn create(
     _: NoQuery,
     JsonObject(fields): JsonObject,
 ) -> Result<Response, Problem> {
-    let tool = checked(&state, fields, None, None)?;
+    let tool = checked(&state, &access, fields, None, None).await?;
     make(&state, &access, &tool).await
 }
 
@@ -103,7 +126,7 @@ async fn put(
     let name = ToolName::parse(&name).ok_or_else(fault)?;
     etag::contended(|| async {
         let row = tools::get(&state.store, access.tenant.id, &name).await?;
-        let tool = checked(&state, fields.clone(), Some(&name), row.as_ref())?;
+        let tool = checked(&state, &access, fields.clone(), Some(&name), row.as_ref()).await?;
         if let Some(row) = &row {
             etag::check_absent(&headers)?;
             replace(&state, &access, row, &headers, &tool, shown(row, &tool)).await
@@ -134,7 +157,7 @@ async fn patch(
         let now = render(&ToolContent::of(&row.tool, SecretShown::Masked))?;
         let mut fields = Fields::parse(&now).map_err(malformed)?;
         fields.merge(&changes, &ToolDraft::REPLACED_WHOLE).map_err(malformed)?;
-        let tool = checked(&state, fields, Some(&row.tool.name), Some(&row))?;
+        let tool = checked(&state, &access, fields, Some(&row.tool.name), Some(&row)).await?;
         replace(&state, &access, &row, &headers, &tool, shown(&row, &tool)).await
     })
     .await
@@ -152,23 +175,43 @@ async fn delete(
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
     etag::contended(|| async {
-        let row = present(&state, access.tenant.id, &name).await?;
-        etag::check_match(&headers, Some(&tag(&ToolView::of(&row, SecretShown::Masked))?))?;
-        Ok(tools::delete(&state.store, access.tenant.id, &row.tool.name, row.version).await?)
+        let tenant = access.tenant.id;
+        let name = ToolName::parse(&name).ok_or_else(|| Problem::not_found("tool"))?;
+        let version = if headers.contains_key(header::IF_MATCH) {
+            let row = present(&state, tenant, name.as_str()).await?;
+            etag::check_match(&headers, Some(&tag(&ToolView::of(&row, SecretShown::Masked))?))?;
+            row.version
+        } else {
+            // With nothing to compare, the row need not be read: one that cannot be has to go too.
+            let version = tools::version(&state.store, tenant, &name).await?;
+            version.ok_or_else(|| Problem::not_found("tool"))?
+        };
+        Ok(tools::delete(&state.store, tenant, &name, version).await?)
     })
     .await?;
     state.registries.forget(access.tenant.id).await;
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn checked(
+/// Reads a tool. Its schemas are compiled and its examples checked in the tenant's lane: a schema may take its time.
+async fn checked(
     state: &AppState,
+    access: &Access,
     fields: Fields,
     name: Option<&ToolName>,
     stored: Option<&ToolRow>,
 ) -> Result<Tool, Problem> {
-    let secrets = stored.and_then(|row| row.owned_secrets.as_ref());
-    let mut tool = ToolDraft::new(fields).check(name, &NAMES, secrets)?;
+    let (name, secrets) = (name.cloned(), stored.and_then(|row| row.owned_secrets.clone()));
+    let turn = Instant::now() + COMPILING_TURN;
+    let compile = move |_| ToolDraft::new(fields).check(name.as_ref(), &NAMES, secrets.as_ref());
+    let checked = state.compiling.run(access.tenant.id, turn, COMPILING, compile).await;
+    let mut tool = checked.map_err(|why| match why {
+        NoResult::Waiting => Problem::new(Code::Busy, "other tools of this tenant are being checked; nothing was done"),
+        NoResult::TooMuch => {
+            Problem::new(Code::SchemaTooExpensive, "the tool takes too long to check; simplify its schemas")
+        }
+        NoResult::Broken => Problem::new(Code::Internal, "the tool could not be checked"),
+    })??;
     let mut faults = Faults::none();
     if state.registries.native().iter().any(|entry| entry.tool.name == tool.name) {
         return Err(Problem::new(Code::NameTaken, "a tool that is built into this service has this name"));
@@ -221,5 +264,8 @@ async fn written(
 ) -> Result<Response, Problem> {
     let row = present(state, access.tenant.id, name.as_str()).await?;
     let tag = tag(&ToolView::of(&row, SecretShown::Masked))?;
-    Ok(json(status, render(&ToolView::of(&row, secret).with_warnings(&row.tool))?, Some(&tag)))
+    // Every format is rendered for the warnings, which takes a while for a large schema.
+    let view = tokio::task::spawn_blocking(move || ToolView::of(&row, secret).with_warnings(&row.tool));
+    let view = view.await.map_err(|why| Problem::internal(&why))?;
+    Ok(json(status, render(&view)?, Some(&tag)))
 }

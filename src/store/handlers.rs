@@ -1,6 +1,6 @@
 //! Handlers: those with a name, and those that belong to one tool.
 
-use super::json::Json;
+use super::json::{Json, JsonText};
 use super::seal::Place;
 use super::{Conflict, Page, PageRequest, Store, StoreError, Vault, tenants};
 use crate::domain::handler::HandlerSecrets;
@@ -34,7 +34,7 @@ pub(super) struct Sealed {
     pub(super) id: Uuid,
     pub(super) name: Option<String>,
     pub(super) version: i32,
-    pub(super) settings: Json<Handler>,
+    pub(super) settings: JsonText,
     pub(super) headers: Option<Vec<u8>>,
     pub(super) signing_secret: Option<Vec<u8>>,
     pub(super) previous_signing_secret: Option<Vec<u8>>,
@@ -47,6 +47,7 @@ const TABLE: &str = "handlers";
 
 impl Sealed {
     pub(super) fn open(self, vault: &Vault, tenant: Uuid) -> Result<HandlerRow, StoreError> {
+        let settings: Json<Handler> = self.settings.read(TABLE, &self.id.to_string(), "settings")?;
         let place = |column| Place { table: TABLE, column, tenant, row: self.id };
         let text = |column, sealed: &[u8]| -> Result<SecretString, StoreError> {
             let opened = vault.open(place(column), sealed)?;
@@ -72,7 +73,7 @@ impl Sealed {
             id: self.id,
             name: self.name,
             version: self.version,
-            handler: Handler { secrets, ..self.settings.0 },
+            handler: Handler { secrets, ..settings.0 },
             created_at: self.created_at,
             updated_at: self.updated_at,
         })

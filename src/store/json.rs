@@ -3,6 +3,7 @@
 //! sqlx's own `Json` declares every parameter as `jsonb`, which Postgres then turns into the column's `json`: keys are
 //! sorted, numbers and white space respelled, and `\u0000` refused on the way.
 
+use super::StoreError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sqlx::encode::IsNull;
@@ -34,5 +35,35 @@ impl<T: Serialize> Encode<'_, Postgres> for Json<T> {
 impl<T: DeserializeOwned> Decode<'_, Postgres> for Json<T> {
     fn decode(value: PgValueRef<'_>) -> Result<Self, BoxDynError> {
         Ok(Self(serde_json::from_slice(value.as_bytes()?)?))
+    }
+}
+
+/// The text in a `json` column, which is read when its row is: a text that cannot be read is that row's fault alone, and
+/// does not fail the statement that brings the others too.
+#[derive(Clone, Debug)]
+pub(super) struct JsonText(String);
+
+impl Type<Postgres> for JsonText {
+    fn type_info() -> PgTypeInfo {
+        PgTypeInfo::with_oid(JSON)
+    }
+}
+
+impl Decode<'_, Postgres> for JsonText {
+    fn decode(value: PgValueRef<'_>) -> Result<Self, BoxDynError> {
+        Ok(Self(value.as_str()?.to_owned()))
+    }
+}
+
+impl JsonText {
+    /// Reads the text; `column` of the row `row` of `table` is where it stands.
+    pub(super) fn read<T: DeserializeOwned>(
+        &self,
+        table: &'static str,
+        row: &str,
+        column: &str,
+    ) -> Result<Json<T>, StoreError> {
+        let unreadable = |e: serde_json::Error| StoreError::inconsistent(table, row, format!("{column}: {e}"));
+        serde_json::from_str(&self.0).map(Json).map_err(unreadable)
     }
 }

@@ -28,6 +28,7 @@ pub use error::{Conflict, StoreError};
 pub use json::Json;
 pub use page::{Page, PageRequest};
 pub use seal::{MasterKey, Vault};
+pub use tool_row::BrokenRow;
 pub use writer::Writer;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};

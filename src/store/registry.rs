@@ -1,8 +1,8 @@
 //! A tenant's tools with their handlers and its version, all from one statement, so that the label fits the content.
 
 use super::handlers::Sealed;
-use super::json::Json;
-use super::tool_row::{Content, handler_ref};
+use super::json::{Json, JsonText};
+use super::tool_row::{BrokenRow, Content, handler_ref};
 use super::{Store, StoreError};
 use crate::domain::{Handler, TenantFacts, TenantLimits, TenantName, Tool};
 use time::OffsetDateTime;
@@ -30,14 +30,7 @@ pub struct LoadedTool {
     pub handler: Handler,
 }
 
-/// A row that cannot be read.
-#[derive(Debug)]
-pub struct BrokenRow {
-    /// The tool's name as stored.
-    pub name: String,
-    /// Why.
-    pub error: StoreError,
-}
+const TABLE: &str = "tools";
 
 struct Row {
     tenant_name: String,
@@ -48,13 +41,13 @@ struct Row {
     description: Option<String>,
     input_schema: Option<Json<Box<serde_json::value::RawValue>>>,
     output_schema: Option<Json<Box<serde_json::value::RawValue>>>,
-    options: Option<Json<serde_json::Value>>,
-    limits: Option<Json<serde_json::Value>>,
+    options: Option<JsonText>,
+    limits: Option<JsonText>,
     tags: Option<Vec<String>>,
     enabled: Option<bool>,
     handler_id: Option<Uuid>,
     handler_name: Option<String>,
-    handler_settings: Option<Json<serde_json::Value>>,
+    handler_settings: Option<JsonText>,
     headers: Option<Vec<u8>>,
     signing_secret: Option<Vec<u8>>,
     previous_signing_secret: Option<Vec<u8>>,
@@ -70,16 +63,12 @@ impl Row {
 
     fn read(self, store: &Store, tenant: Uuid) -> Result<LoadedTool, StoreError> {
         let name = self.name.unwrap_or_default();
-        let absent = |column: &str| StoreError::inconsistent("tools", &name, format!("{column} is absent"));
-        let unreadable = |e: serde_json::Error| StoreError::inconsistent("tools", &name, e);
+        let absent = |column: &str| StoreError::inconsistent(TABLE, &name, format!("{column} is absent"));
         let sealed = Sealed {
             id: self.handler_id.ok_or_else(|| absent("handler_id"))?,
             name: self.handler_name,
             version: 0, // of no interest here
-            settings: Json(
-                serde_json::from_value(self.handler_settings.ok_or_else(|| absent("handler"))?.0)
-                    .map_err(unreadable)?,
-            ),
+            settings: self.handler_settings.ok_or_else(|| absent("handler"))?,
             headers: self.headers,
             signing_secret: self.signing_secret,
             previous_signing_secret: self.previous_signing_secret,
@@ -92,10 +81,8 @@ impl Row {
             description: self.description.ok_or_else(|| absent("description"))?,
             input_schema: self.input_schema.ok_or_else(|| absent("input_schema"))?,
             output_schema: self.output_schema,
-            options: Json(
-                serde_json::from_value(self.options.ok_or_else(|| absent("options"))?.0).map_err(unreadable)?,
-            ),
-            limits: Json(serde_json::from_value(self.limits.ok_or_else(|| absent("limits"))?.0).map_err(unreadable)?),
+            options: self.options.ok_or_else(|| absent("options"))?.read(TABLE, &name, "options")?,
+            limits: self.limits.ok_or_else(|| absent("limits"))?.read(TABLE, &name, "limits")?,
             tags: self.tags.ok_or_else(|| absent("tags"))?,
             enabled: self.enabled.ok_or_else(|| absent("enabled"))?,
             name: name.clone(),

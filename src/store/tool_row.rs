@@ -7,6 +7,15 @@ use crate::domain::schema::SchemaFault;
 use crate::domain::{HandlerName, HandlerRef, InputSchema, Limits, Tool, ToolName, ToolOptions};
 use serde_json::value::RawValue;
 
+/// A row that cannot be read.
+#[derive(Debug)]
+pub struct BrokenRow {
+    /// The tool's name as stored.
+    pub name: String,
+    /// Why.
+    pub error: StoreError,
+}
+
 /// What of a tool is stored in the same columns in `tools` and in `tool_versions`.
 #[derive(Clone, Debug)]
 pub(super) struct Content {
@@ -32,6 +41,18 @@ impl Content {
             limits: Json(tool.limits.clone()),
             tags: tool.tags.clone(),
             enabled: tool.enabled,
+        }
+    }
+
+    /// The same, if it can be read again: a row that cannot be would be there for good.
+    pub(super) fn readable(tool: &Tool) -> Result<Self, StoreError> {
+        let content = Self::of(tool);
+        let again =
+            serde_json::to_string(&content.options.0).and_then(|text| serde_json::from_str::<ToolOptions>(&text));
+        match again {
+            Ok(options) if options == content.options.0 => Ok(content),
+            Ok(_) => Err(StoreError::inconsistent("tools", &content.name, "options: would be read as something else")),
+            Err(e) => Err(StoreError::inconsistent("tools", &content.name, format!("options: {e}"))),
         }
     }
 

@@ -1,10 +1,10 @@
 //! Every version that a tool has had.
 
 use super::handlers::Sealed;
-use super::json::Json;
+use super::json::{Json, JsonText};
 use super::tool_row::{Content, handler_ref};
 use super::{Page, PageRequest, Store, StoreError, Vault};
-use crate::domain::{Handler, HandlerName, HandlerRef, Tool, ToolName};
+use crate::domain::{HandlerName, HandlerRef, Tool, ToolName};
 use sqlx::PgConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -26,24 +26,26 @@ struct Row {
     description: String,
     input_schema: Json<Box<serde_json::value::RawValue>>,
     output_schema: Option<Json<Box<serde_json::value::RawValue>>>,
-    options: Json<crate::domain::ToolOptions>,
-    limits: Json<crate::domain::Limits>,
+    options: JsonText,
+    limits: JsonText,
     tags: Vec<String>,
     enabled: bool,
     handler_name: Option<String>,
     created_at: OffsetDateTime,
     /// The handler written in place, from the same statement: a tool that is removed meanwhile takes it along.
     owned_id: Option<Uuid>,
-    settings: Option<Json<Handler>>,
+    settings: Option<JsonText>,
     headers: Option<Vec<u8>>,
     signing_secret: Option<Vec<u8>>,
     previous_signing_secret: Option<Vec<u8>>,
     previous_until: Option<OffsetDateTime>,
 }
 
+const TABLE: &str = "tool_versions";
+
 impl Row {
     fn open(self, vault: &Vault, tenant: Uuid) -> Result<VersionRow, StoreError> {
-        let refuse = |reason: &str| StoreError::inconsistent("tool_versions", &self.name, reason);
+        let refuse = |reason: &str| StoreError::inconsistent(TABLE, &self.name, reason);
         let handler = if let Some(name) = &self.handler_name {
             HandlerRef::Named(HandlerName::parse(name).ok_or_else(|| refuse(HandlerName::EXPECTED))?)
         } else {
@@ -64,15 +66,16 @@ impl Row {
             };
             handler_ref(sealed.open(vault, tenant)?)?
         };
+        let name = self.name;
         let content = Content {
-            name: self.name,
             description: self.description,
             input_schema: self.input_schema,
             output_schema: self.output_schema,
-            options: self.options,
-            limits: self.limits,
+            options: self.options.read(TABLE, &name, "options")?,
+            limits: self.limits.read(TABLE, &name, "limits")?,
             tags: self.tags,
             enabled: self.enabled,
+            name,
         };
         Ok(VersionRow { tool: content.into_tool(handler)?, version: self.version, created_at: self.created_at })
     }

@@ -1,11 +1,11 @@
 //! Tools as they are now.
 
 use super::handlers::{self, Sealed};
-use super::json::Json;
-use super::tool_row::{Content, handler_ref};
+use super::json::{Json, JsonText};
+use super::tool_row::{BrokenRow, Content, handler_ref};
 use super::{Conflict, Page, PageRequest, Store, StoreError, Vault, tenants, tool_versions};
 use crate::domain::handler::HandlerSecrets;
-use crate::domain::{Handler, HandlerRef, Limits, Tool, ToolName, ToolOptions};
+use crate::domain::{Handler, HandlerRef, Tool, ToolName};
 use secrecy::ExposeSecret;
 use serde_json::value::RawValue;
 use sqlx::PgConnection;
@@ -49,20 +49,22 @@ struct Joined {
     description: String,
     input_schema: Json<Box<RawValue>>,
     output_schema: Option<Json<Box<RawValue>>>,
-    options: Json<ToolOptions>,
-    limits: Json<Limits>,
+    options: JsonText,
+    limits: JsonText,
     tags: Vec<String>,
     enabled: bool,
     created_at: OffsetDateTime,
     updated_at: OffsetDateTime,
     handler_id: Uuid,
     handler_name: Option<String>,
-    settings: Json<Handler>,
+    settings: JsonText,
     headers: Option<Vec<u8>>,
     signing_secret: Option<Vec<u8>>,
     previous_signing_secret: Option<Vec<u8>>,
     previous_until: Option<OffsetDateTime>,
 }
+
+const TABLE: &str = "tools";
 
 impl Joined {
     fn open(self, vault: &Vault, tenant: Uuid) -> Result<ToolRow, StoreError> {
@@ -79,15 +81,16 @@ impl Joined {
             updated_at: self.updated_at,
         };
         let handler = sealed.open(vault, tenant)?;
+        let name = self.name;
         let content = Content {
-            name: self.name,
             description: self.description,
             input_schema: self.input_schema,
             output_schema: self.output_schema,
-            options: self.options,
-            limits: self.limits,
+            options: self.options.read(TABLE, &name, "options")?,
+            limits: self.limits.read(TABLE, &name, "limits")?,
             tags: self.tags,
             enabled: self.enabled,
+            name,
         };
         Ok(ToolRow {
             version: self.version,
@@ -102,15 +105,29 @@ impl Joined {
 
 /// Finds a tool.
 pub async fn get(store: &Store, tenant: Uuid, name: &ToolName) -> Result<Option<ToolRow>, StoreError> {
-    find(&store.vault, &mut *store.pool.acquire().await?, tenant, name).await
+    let found = find(&mut *store.pool.acquire().await?, tenant, name).await?;
+    opened(store, tenant, found).await?.into_iter().next().transpose()
 }
 
-async fn find(
-    vault: &Vault,
-    connection: &mut PgConnection,
+/// Which version a tool is at, whether or not the rest of its row can be read.
+pub async fn version(store: &Store, tenant: Uuid, name: &ToolName) -> Result<Option<i32>, StoreError> {
+    let found =
+        sqlx::query_scalar!("select version from tools where tenant_id = $1 and name = $2", tenant, name.as_str());
+    Ok(found.fetch_optional(&store.pool).await?)
+}
+
+/// Opens rows, each by itself. Compiles schemas, which takes its time for many.
+async fn opened(
+    store: &Store,
     tenant: Uuid,
-    name: &ToolName,
-) -> Result<Option<ToolRow>, StoreError> {
+    rows: impl IntoIterator<Item = Joined> + Send + 'static,
+) -> Result<Vec<Result<ToolRow, StoreError>>, StoreError> {
+    let store = store.clone();
+    let work = move || rows.into_iter().map(|row| row.open(&store.vault, tenant)).collect();
+    tokio::task::spawn_blocking(work).await.map_err(|e| StoreError::inconsistent(TABLE, tenant, e))
+}
+
+async fn find(connection: &mut PgConnection, tenant: Uuid, name: &ToolName) -> Result<Option<Joined>, sqlx::Error> {
     let found = sqlx::query_as!(
         Joined,
         r#"select t.name, t.version, description, input_schema as "input_schema: _",
@@ -122,16 +139,16 @@ async fn find(
         tenant,
         name.as_str()
     );
-    found.fetch_optional(connection).await?.map(|row| row.open(vault, tenant)).transpose()
+    found.fetch_optional(connection).await
 }
 
-/// Lists tools by name.
+/// Lists tools by name. A row that cannot be read stands in its place among the others.
 pub async fn list(
     store: &Store,
     tenant: Uuid,
     filter: &Filter,
     page: &PageRequest<String>,
-) -> Result<Page<ToolRow>, StoreError> {
+) -> Result<Page<Result<ToolRow, BrokenRow>>, StoreError> {
     let escaped = |text: &String| text.replace('\\', r"\\").replace('%', r"\%").replace('_', r"\_");
     let pattern = filter.q.as_ref().map(|text| format!("%{}%", escaped(text)));
     let rows = sqlx::query_as!(
@@ -154,14 +171,15 @@ pub async fn list(
         filter.enabled,
         pattern
     );
-    let rows = rows.fetch_all(&store.pool).await?;
-    let opened: Result<Vec<_>, _> = rows.into_iter().map(|row| row.open(&store.vault, tenant)).collect();
-    Ok(Page::of(opened?, page.limit))
+    let Page { rows, more } = Page::of(rows.fetch_all(&store.pool).await?, page.limit);
+    let names: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
+    let each = names.into_iter().zip(opened(store, tenant, rows).await?);
+    Ok(Page { rows: each.map(|(name, row)| row.map_err(|error| BrokenRow { name, error })).collect(), more })
 }
 
 /// Makes a tool. `most` is how many the tenant may have.
 pub async fn insert(store: &Store, tenant: Uuid, tool: &Tool, most: u32) -> Result<(), StoreError> {
-    let content = Content::of(tool);
+    let content = Content::readable(tool)?;
     let mut tx = store.pool.begin().await?;
     tenants::bump(&mut tx, tenant).await?;
     let count =
@@ -194,10 +212,11 @@ pub async fn insert(store: &Store, tenant: Uuid, tool: &Tool, most: u32) -> Resu
 /// Replaces a tool, if it is still at the version that the writer saw. Nothing happens, and the version stays, if the
 /// tool already says just that.
 pub async fn update(store: &Store, tenant: Uuid, seen: i32, tool: &Tool) -> Result<(), StoreError> {
-    let content = Content::of(tool);
+    let content = Content::readable(tool)?;
     let mut tx = store.pool.begin().await?;
     tenants::bump(&mut tx, tenant).await?;
-    let now = find(&store.vault, &mut tx, tenant, &tool.name).await?.filter(|now| now.version == seen);
+    let now = find(&mut tx, tenant, &tool.name).await?.filter(|now| now.version == seen);
+    let now = opened(store, tenant, now).await?.into_iter().next().transpose()?;
     let now = now.ok_or(StoreError::Conflict(Conflict::Changed))?;
     let (handler_id, handler_name) = place_handler(store, &mut tx, tenant, tool, Some(&now)).await?;
     if handler_id == now.handler_id && content.says_the_same(&Content::of(&now.tool)) {

@@ -15,6 +15,7 @@ mod calls;
 mod compatibility;
 mod crowd;
 mod handlers;
+mod hostile;
 mod idempotency;
 mod keys;
 mod lists;

@@ -87,6 +87,6 @@ async fn a_sealed_secret_that_was_moved_takes_its_tool_down_and_no_other() {
     assert_eq!(list["omitted"][0]["name"], "a");
     let call = json!({"input": {"city": "x"}});
     assert_eq!(after.agent.post("/v1/tools/b/calls", &call).await.with(200)["status"], "succeeded");
-    after.agent.post("/v1/tools/a/calls", &call).await.problem(404, "not_found");
+    after.agent.post("/v1/tools/a/calls", &call).await.problem(409, "unreadable");
     assert_eq!(receiver.seen().len(), 1);
 }

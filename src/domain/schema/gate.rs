@@ -31,8 +31,8 @@ pub(super) fn check(root: &Value) -> Result<Facts, SchemaFault> {
         let detail = format!("has too many places: {} schemas and listed values, at most {MAX_PLACES}", found.entries);
         return Err(SchemaFault::at("", detail));
     }
-    let references = found.places.iter().filter(|place| !place.leads_to.is_empty()).count();
-    let (weight, levels) = Measure::new(&found.places).take();
+    let references = found.all.iter().filter(|place| !place.leads_to.is_empty()).count();
+    let (weight, levels) = Measure::new(&found.all).take();
     if levels > MAX_LEVELS {
         let detail = format!("is nested deeper than {MAX_LEVELS} levels once references are followed");
         return Err(SchemaFault::at("", detail));

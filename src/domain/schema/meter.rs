@@ -189,9 +189,19 @@ pub(super) fn price(prices: Prices) {
     MATCHES.set(prices.patterns);
 }
 
+/// Takes `count` steps of the budget for work beside a check; without a budget, none.
+pub fn work(count: u64) {
+    if is_given() {
+        pay(count);
+    }
+}
+
 /// Takes `count` steps.
 pub(super) fn step(count: u64) {
-    let cost = count.saturating_mul(STEP.get());
+    pay(count.saturating_mul(STEP.get()));
+}
+
+fn pay(cost: u64) {
     match LEFT.get().checked_sub(cost) {
         Some(left) if stack() >= FLOOR.get() => LEFT.set(left),
         _ => exhaust(),

@@ -8,6 +8,7 @@ pub mod meter;
 mod metered;
 mod places;
 mod unique;
+mod words;
 mod write_only;
 
 use super::json::Object;
@@ -85,6 +86,7 @@ impl InputSchema {
     fn build(raw: &RawValue, value: Value, mut faults: Vec<SchemaFault>) -> Result<Self, Vec<SchemaFault>> {
         compile::check_draft(&value).map_err(|fault| vec![fault])?;
         faults.extend(compile::broken_rules(&value));
+        faults.extend(words::hidden(&value));
         if !faults.is_empty() {
             return Err(faults);
         }

@@ -48,10 +48,9 @@ pub(super) struct Place {
 }
 
 /// All places of a schema; the first is its root.
-#[expect(clippy::struct_field_names, reason = "the places are what it is about")]
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    pub(super) places: Vec<Place>,
+    pub(super) all: Vec<Place>,
     /// How many schemas and listed values there are.
     pub(super) entries: usize,
     /// How many patterns there are.
@@ -79,7 +78,7 @@ pub(super) fn of(root: &Value) -> Result<Places, SchemaFault> {
         next += 1;
         for (target, at) in finder.targets(reference) {
             let target = finder.visit(target, &at, 1)?;
-            finder.found.places[from].leads_to.push(target);
+            finder.found.all[from].leads_to.push(target);
         }
     }
     Ok(finder.found)
@@ -119,9 +118,9 @@ impl<'a> Finder<'a> {
         if let Some(known) = self.index.get(&key(schema)) {
             return Ok(*known);
         }
-        let place = self.found.places.len();
+        let place = self.found.all.len();
         self.index.insert(key(schema), place);
-        self.found.places.push(Place { cost: 1, ..Place::default() });
+        self.found.all.push(Place { cost: 1, ..Place::default() });
         self.found.entries += 1;
         self.found.depth = self.found.depth.max(depth);
         let Value::Object(members) = schema else { return Ok(place) };
@@ -147,7 +146,7 @@ impl<'a> Finder<'a> {
                 ("pattern", _) => self.count_pattern(&at)?,
                 ("enum" | "required", Value::Array(all)) => {
                     self.found.entries += all.len();
-                    self.found.places[place].cost += all.len() as u64 / 10;
+                    self.found.all[place].cost += all.len() as u64 / 10;
                 }
                 ("dependentRequired", Value::Object(all)) => self.count_lists(all),
                 (name, value) => self.visit_keyword(place, name, value, &at, depth)?,
@@ -168,7 +167,7 @@ impl<'a> Finder<'a> {
             Value::Array(all) if LIST.contains(&keyword) => {
                 for (index, inner) in all.iter().enumerate() {
                     let inner = self.visit(inner, &at.index(index), depth + 1)?;
-                    self.found.places[place].applies.push(inner);
+                    self.found.all[place].applies.push(inner);
                 }
             }
             Value::Object(all) if NAMED.contains(&keyword) => {
@@ -181,13 +180,13 @@ impl<'a> Finder<'a> {
                     }
                     let inner = self.visit(inner, &at.key(name), depth + 1)?;
                     if !DEFINITIONS.contains(&keyword) {
-                        self.found.places[place].applies.push(inner);
+                        self.found.all[place].applies.push(inner);
                     }
                 }
             }
             Value::Object(_) | Value::Bool(_) if ONE.contains(&keyword) => {
                 let inner = self.visit(value, at, depth + 1)?;
-                self.found.places[place].applies.push(inner);
+                self.found.all[place].applies.push(inner);
             }
             _ => {}
         }

@@ -8,6 +8,7 @@ use super::names::{NameRule, renamed};
 use super::references::{self, follow};
 use super::{Adapted, dialect, walk};
 use crate::domain::json::Object;
+use crate::domain::schema::meter;
 use crate::domain::{InputSchema, Tool};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -124,6 +125,7 @@ impl Walk {
                 continue;
             }
             forms.push(schema);
+            meter::work(1 + forms.len() as u64 / 8);
             if let Some(Value::String(reference)) = schema.get("$ref") {
                 waiting.extend(follow(&self.root, reference));
             }
