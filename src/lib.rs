@@ -14,15 +14,15 @@
 //! http               status codes, keys, JSON    │   the edge   │
 //! execution          find → check → dispatch     │     act      │
 //! registry           one tenant's tools, compiled│     know     │
-//! store egress format                            │    reach     │  Postgres; outbound HTTP; wire formats
+//! store egress format telemetry                  │    reach     │  Postgres; outbound HTTP; wire formats; what operators see
 //! domain             values and rules            │     mean     │  no I/O, no async, no clock
 //!                                                └──────────────┘
 //! ```
 //!
 //! An import may only point down, and rooms on one floor do not know each other. `tests/architecture.rs` reads the source
-//! and fails on an import that points up, on SQL outside [`store`], on an HTTP client outside [`egress`], on a status code
-//! outside [`http`], on the environment outside [`config`], on an effect inside [`domain`] or [`mod@format`], and on files
-//! that grew past 400 lines.
+//! and fails on an import that points up, on SQL outside [`store`], on an HTTP client outside [`egress`], on an exporter
+//! outside [`telemetry`], on a status code outside [`http`], on the environment outside [`config`], on an effect inside
+//! [`domain`] or [`mod@format`], and on files that grew past 400 lines.
 //!
 //! # The rooms
 //!
@@ -38,6 +38,8 @@
 //! - [`egress`]: the one HTTP client. Authors write URLs, so it checks the URL, every answer of the resolver, and the
 //!   connected peer; it follows nothing, repeats nothing, and reads under a cap. It signs requests by the Standard Webhooks
 //!   specification.
+//! - [`telemetry`]: what operators see: [`telemetry::Metrics`], counted where things happen, with labels that cannot hold a
+//!   tenant's words; and [`telemetry::traces`], from the caller's `traceparent` to the webhook's.
 //! - [`registry`]: [`registry::Registry`] is a tenant's tools at one version, immutable, ordered by name, with validators
 //!   compiled once and each format's list rendered once. [`registry::Registries`] keeps the tenants that are being served,
 //!   bounded in number, and drops a snapshot when this process writes to its tenant.
@@ -62,8 +64,28 @@
 //! digit); the format finds the calls; a task of its own runs and logs them, so that a caller that hangs up does not cut
 //! one in half. Each call is found, admitted, read and held against its schema before anything is sent; neighbours that
 //! are `concurrent` run beside each other, any other call runs alone. A webhook's request is serialized once, and those
-//! bytes are signed and sent. Its answer becomes an outcome, is held against what the tool promised, cut to its cap, and
-//! logged in one statement for the whole reply; then the format renders one result per call.
+//! bytes are signed and sent. Its answer becomes an outcome, is held against what the tool promised, and cut to its
+//! cap. The [`execution::Journal`] logs the calls of all requests in flight in one commit, and then the format renders one
+//! result per call.
+//!
+//! # The way of a request with a key
+//!
+//! With an `Idempotency-Key` the calls are checked first, and then [`execution::Ledger`] claims the key and writes the calls as
+//! `running`, in one statement, before anything is sent. The key's row is the fence: it names a lease, by the database's clock,
+//! and the end of the calls is written together with the answer only while it names ours. So there are three ways to find a
+//! key: answered (its answer is repeated), leased (it is waited for), or left behind. What a dead process left behind becomes
+//! `unknown` in [`execution::upkeep`], which never sends anything; a repeat takes the key over, answers what is unknown as
+//! unknown, and runs what was never sent or may run twice. Claims and ends are committed in groups, as the log is.
+//!
+//! ```text
+//!             claim                 send                  end, if the lease still holds
+//! (received) ───────▶ running ───────────────▶ succeeded | failed | timed_out | …
+//!       │                │  lease ran out
+//!       ▼                └──────────────────▶ unknown ──▶ running, by a repeat, if the tool says that it may
+//!   rejected
+//! ```
+//!
+//! # Errors
 //!
 //! Requests fail with problem documents; *tools fail with results*. An unknown tool, an invalid input, a time-out, a refused
 //! address or a 500 from the webhook is a result that the model can read and act on. Only keys, unreadable envelopes and our
@@ -79,6 +101,7 @@
 //! | a kind of handler | a variant in `domain/handler.rs`, one file in `execution/`, one arm in its `run.rs` |
 //! | an endpoint | one file in `http/` |
 //! | an error | a variant where it is found, a row in `http/problem.rs` |
+//! | a metric | a field in `telemetry/metrics.rs`, a line where it happens |
 
 pub mod cli;
 pub mod config;
@@ -89,3 +112,4 @@ pub mod format;
 pub mod http;
 pub mod registry;
 pub mod store;
+pub mod telemetry;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use toolhook::cli::{self, Failure, shutdown::Signals};
+use toolhook::cli::{self, Failure, logging::Watched, shutdown::Signals};
 use toolhook::config::Problems;
 use toolhook::config::{Command, Toolhook};
 
@@ -48,14 +48,22 @@ async fn run(Toolhook { command, logging }: Toolhook) -> Result<(), Failure> {
         Command::Serve(serve) => {
             let settings = serve.check(&mut problems);
             let (logging, settings) = problems.finish(logging.zip(settings))?;
-            cli::logging::start(logging);
-            cli::serve::run(settings, &mut signals()?).await
+            let watched = cli::logging::start_server(logging, &settings.serving.telemetry)?;
+            let done = cli::serve::run(settings, watched.metrics.clone(), &mut signals()?).await;
+            finish(watched, done).await
         }
         Command::Dev(dev) => {
             let settings = dev.check(&mut problems);
             let (logging, settings) = problems.finish(logging.zip(settings))?;
+            let watched = cli::logging::start_server(logging, &settings.serving.telemetry)?;
+            let done = cli::dev::run(settings, watched.metrics.clone(), &mut signals()?).await;
+            finish(watched, done).await
+        }
+        Command::Doctor(doctor) => {
+            let settings = doctor.check(&mut problems);
+            let (logging, settings) = problems.finish(logging.zip(settings))?;
             cli::logging::start(logging);
-            cli::dev::run(settings, &mut signals()?).await
+            cli::doctor::run(settings).await
         }
         Command::Migrate(migrate) => {
             let settings = migrate.check(&mut problems);
@@ -76,6 +84,14 @@ async fn run(Toolhook { command, logging }: Toolhook) -> Result<(), Failure> {
             cli::tenants::run(settings, tenants.action).await
         }
     }
+}
+
+/// Sends the traces that are left, unless nothing is to be waited for.
+async fn finish(watched: Watched, done: Result<(), Failure>) -> Result<(), Failure> {
+    if !matches!(done, Err(Failure::Interrupted)) {
+        watched.finish().await;
+    }
+    done
 }
 
 fn signals() -> Result<Signals, Failure> {

@@ -5,7 +5,7 @@ use url::Url;
 
 use super::{Failure, failure::causes};
 use crate::config::settings::Database;
-use crate::store::{MasterKey, Store, Vault};
+use crate::store::{MasterKey, Store, Vault, inspection};
 
 /// Connects, or says what to check.
 pub(super) async fn connect(url: &SecretString, connections: u32, master_key: &MasterKey) -> Result<Store, Failure> {
@@ -39,6 +39,19 @@ pub(super) async fn require_schema(store: &Store) -> Result<(), Failure> {
     Err(Failure::Failed(
         "the database's schema is older than this program, or not there yet: run `toolhook migrate`".to_owned(),
     ))
+}
+
+/// Refuses to work with another master key than the one that the stored secrets are sealed with: every tool with a webhook
+/// would be gone for its agents, behind probes that say that all is well.
+pub(super) async fn require_master_key(store: &Store) -> Result<(), Failure> {
+    match inspection::sealed(store).await? {
+        (0, closed) if closed > 0 => Err(Failure::Failed(
+            "this is not the master key that the database's stored secrets are sealed with: give the one that was used \
+             until now in TOOLHOOK_MASTER_KEY"
+                .to_owned(),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Connects for a command that reads and writes no sealed column, so that its operator needs no master key.

@@ -1,9 +1,8 @@
 //! `toolhook dev`: everything that the service needs, on this machine, kept in one folder.
 
-use std::time::Instant;
+use std::{net::SocketAddr, time::Instant};
 
 use secrecy::SecretString;
-use tokio::net::TcpListener;
 
 use super::{
     Failure, answer,
@@ -19,23 +18,24 @@ use crate::config::settings::Dev;
 use crate::egress::Policy;
 use crate::execution::Natives;
 use crate::store::Store;
+use crate::telemetry::Metrics;
 
 /// Runs until a signal, and stops what it started.
-pub async fn run(settings: Dev, signals: &mut Signals) -> Result<(), Failure> {
+pub async fn run(settings: Dev, metrics: Metrics, signals: &mut Signals) -> Result<(), Failure> {
     let began = Instant::now();
     // Before anything else is touched: if the port is taken, most likely a first process is still running.
-    let listener = server::bind(&settings.serving.listen).await?;
+    let ports = server::bind(&settings.serving).await?;
     let postgres = postgres(&settings);
-    let Ready { store, server, welcome } = signals.stopping(prepare(&settings, &postgres, &listener)).await?;
+    let Ready { store, server, welcome } = signals.stopping(prepare(&settings, &postgres, ports.address()?)).await?;
     let keeper = server.map(|server| Keeper::new(server, postgres, store.clone()));
 
     let natives = Natives::built_in().map_err(|faults| Failure::Failed(faults.summary()))?;
-    let service = Service { store, egress: Policy::development(), natives };
+    let service = Service { store, egress: Policy::development(), natives, metrics };
     if let Err(failure) = answer::print(&welcome) {
         tracing::warn!(%failure, "nobody reads the welcome"); // the credentials are in the file as well
     }
     tracing::info!(ms = began.elapsed().as_millis(), "ready");
-    let served = server::run(listener, service, &settings.serving, signals).await;
+    let served = server::run(ports, service, &settings.serving, signals).await;
 
     if let Some(keeper) = keeper {
         signals.unless_again(keeper.stop()).await??;
@@ -50,9 +50,8 @@ struct Ready {
     welcome: String,
 }
 
-async fn prepare(settings: &Dev, postgres: &Options, listener: &TcpListener) -> Result<Ready, Failure> {
+async fn prepare(settings: &Dev, postgres: &Options, address: SocketAddr) -> Result<Ready, Failure> {
     let data_dir = &postgres.data_dir;
-    let address = listener.local_addr().map_err(Failure::because("cannot tell the port"))?;
     let (server, url) = if let Some(url) = &settings.database_url {
         make_data_dir(data_dir).map_err(|error| Failure::Failed(error.to_string()))?;
         (None, url.clone())
@@ -64,6 +63,7 @@ async fn prepare(settings: &Dev, postgres: &Options, listener: &TcpListener) -> 
     let master_key = credentials::master_key(data_dir)?;
     let store = database::connect(&url, settings.connections, &master_key).await?;
     database::migrate(&store).await?;
+    database::require_master_key(&store).await?;
     let credentials = demo::prepare(&store, Credentials::read(data_dir), welcome::base_url(address)).await?;
     credentials.write(data_dir)?;
     let database = match &server {

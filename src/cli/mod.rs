@@ -4,10 +4,12 @@
 //! output, and logs and complaints to standard error; how it ended is a [`Failure`], of which `main` makes an exit code.
 
 mod answer;
+mod collector;
 mod credentials;
 mod database;
 mod demo;
 pub mod dev;
+pub mod doctor;
 mod embedded;
 mod failure;
 pub mod keys;

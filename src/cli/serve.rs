@@ -10,16 +10,17 @@ use super::{
 use crate::config::settings::Serve;
 use crate::execution::Natives;
 use crate::store::{MasterKey, Store};
+use crate::telemetry::Metrics;
 
 /// Runs until a signal.
-pub async fn run(settings: Serve, signals: &mut Signals) -> Result<(), Failure> {
+pub async fn run(settings: Serve, metrics: Metrics, signals: &mut Signals) -> Result<(), Failure> {
     let began = Instant::now();
-    let listener = server::bind(&settings.serving.listen).await?;
+    let ports = server::bind(&settings.serving).await?;
     let store = signals.stopping(prepare(&settings, &settings.master_key)).await?;
-    let service = Service { store, egress: settings.egress, natives: Natives::default() };
-    let address = listener.local_addr().map_err(Failure::because("cannot tell the port"))?;
+    let service = Service { store, egress: settings.egress, natives: Natives::default(), metrics };
+    let address = ports.address()?;
     tracing::info!(%address, ms = began.elapsed().as_millis(), version = env!("CARGO_PKG_VERSION"), "ready");
-    server::run(listener, service, &settings.serving, signals).await
+    server::run(ports, service, &settings.serving, signals).await
 }
 
 async fn prepare(settings: &Serve, master_key: &MasterKey) -> Result<Store, Failure> {
@@ -31,5 +32,6 @@ async fn prepare(settings: &Serve, master_key: &MasterKey) -> Result<Store, Fail
     } else {
         database::require_schema(&store).await?;
     }
+    database::require_master_key(&store).await?;
     Ok(store)
 }

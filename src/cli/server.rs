@@ -1,21 +1,22 @@
 //! What both servers do once the database is there: serve, until a signal says to finish.
 
-use std::{io::ErrorKind, time::Duration};
+use std::{io::ErrorKind, net::SocketAddr, time::Duration};
 
 use axum::serve::ListenerExt;
 use tokio::{
     net::TcpListener,
     task::JoinHandle,
-    time::{Instant, timeout, timeout_at},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{Failure, shutdown::Signals};
 use crate::config::settings::Serving;
 use crate::egress::{Egress, Policy};
-use crate::execution::Natives;
+use crate::execution::{Natives, upkeep};
 use crate::http::{self, AppState, Settings};
 use crate::store::Store;
+use crate::telemetry::Metrics;
 
 /// How long closing the connections to the database may take.
 const CLOSING: Duration = Duration::from_secs(2);
@@ -28,31 +29,66 @@ pub(super) struct Service {
     pub(super) egress: Policy,
     /// The tools that every tenant has.
     pub(super) natives: Natives,
+    /// Where it counts.
+    pub(super) metrics: Metrics,
 }
 
-/// Serves until a signal. Then takes no new connections, and lets what runs finish within the grace time.
+/// The ports that a server has taken.
+pub(super) struct Ports {
+    main: TcpListener,
+    metrics: Option<TcpListener>,
+}
+
+impl Ports {
+    /// The address of the main one.
+    pub(super) fn address(&self) -> Result<SocketAddr, Failure> {
+        self.main.local_addr().map_err(Failure::because("cannot tell the port"))
+    }
+}
+
+/// Serves until a signal. Then goes on for the delay, without being ready; takes no new connections; and lets what runs finish
+/// within the grace time.
 pub(super) async fn run(
-    listener: TcpListener,
+    ports: Ports,
     service: Service,
     serving: &Serving,
     signals: &mut Signals,
 ) -> Result<(), Failure> {
     let egress = Egress::new(service.egress).map_err(Failure::because("cannot make the client for webhooks"))?;
-    let settings = Settings { cached_tenants: serving.cached_tenants };
+    let settings = Settings {
+        cached_tenants: serving.cached_tenants,
+        stale_lists: serving.stale_lists,
+        serves_metrics: ports.metrics.is_none(),
+        metrics: service.metrics,
+        call_log: serving.call_log,
+        lease_grace: serving.lease_grace,
+        crash_at: serving.crash_at,
+    };
     let state = AppState::new(service.store.clone(), egress, service.natives, settings);
-    let stop = CancellationToken::new();
+    let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+    tasks.spawn(upkeep::run(state.ledger(), stop.clone()));
+    if let Some(listener) = ports.metrics {
+        tracing::info!(address = ?listener.local_addr().ok(), "metrics are served");
+        // Until the very end, so that the end can be seen.
+        let server = axum::serve(listener, http::metrics_router(state.clone()));
+        tasks.spawn(server.into_future());
+    }
     // Answers are small, and a peer that waits for the rest of one should not wait for a timer.
-    let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
+    let listener = ports.main.tap_io(|connection| drop(connection.set_nodelay(true)));
     let server =
         axum::serve(listener, http::router(state.clone())).with_graceful_shutdown(stop.clone().cancelled_owned());
-    let mut server = TaskTracker::new().spawn(server.into_future());
+    let mut server = tasks.spawn(server.into_future());
 
     let signal = tokio::select! {
         ended = &mut server => return Err(Failure::Failed(format!("the server ended by itself: {ended:?}"))),
         signal = signals.next() => signal,
     };
-    tracing::info!(signal, grace_ms = serving.grace.as_millis(), "stopping; running calls may finish");
     state.start_draining();
+    if !serving.delay.is_zero() {
+        tracing::info!(signal, delay_ms = serving.delay.as_millis(), "not ready any more; still serving");
+        signals.unless_again(sleep(serving.delay)).await?;
+    }
+    tracing::info!(signal, grace_ms = serving.grace.as_millis(), "stopping; running calls may finish");
     stop.cancel();
     let deadline = Instant::now() + serving.grace;
     let finished = signals.unless_again(finish(&mut server, &state, deadline)).await?;
@@ -71,21 +107,35 @@ async fn finish<T>(server: &mut JoinHandle<T>, state: &AppState, deadline: Insta
     if timeout_at(deadline, server).await.is_err() {
         tracing::warn!("some connections are still open");
     }
-    timeout_at(deadline, state.drain()).await.is_ok()
+    if timeout_at(deadline, state.drain()).await.is_ok() {
+        return true;
+    }
+    // What was claimed and not sent can be made again elsewhere at once; what was sent is known to be unknown.
+    let _ = timeout(CLOSING, state.ledger().give_up()).await;
+    false
 }
 
-/// Takes the port.
-pub(super) async fn bind(listen: &str) -> Result<TcpListener, Failure> {
+/// Takes the ports.
+pub(super) async fn bind(serving: &Serving) -> Result<Ports, Failure> {
+    let main = bind_one(&serving.listen, "--listen").await?;
+    let metrics = match &serving.telemetry.metrics_listen {
+        Some(listen) => Some(bind_one(listen, "--metrics-listen").await?),
+        None => None,
+    };
+    Ok(Ports { main, metrics })
+}
+
+async fn bind_one(listen: &str, flag: &str) -> Result<TcpListener, Failure> {
     TcpListener::bind(listen).await.map_err(|error| {
         let help = match error.kind() {
-            ErrorKind::AddrInUse => {
-                ": another process has the port, perhaps another toolhook. Stop that, or choose another with --listen \
-                 (port 0 takes a free one)"
-            }
-            ErrorKind::PermissionDenied => ": ports below 1024 need a privilege; choose another with --listen",
-            ErrorKind::AddrNotAvailable => ": this machine has no such address; choose another with --listen",
-            _ => return Failure::Failed(format!("cannot listen on {listen}: {error}")),
+            ErrorKind::AddrInUse => format!(
+                "another process has the port, perhaps another toolhook. Stop that, or choose another with {flag} (port 0 \
+                 takes a free one)"
+            ),
+            ErrorKind::PermissionDenied => format!("ports below 1024 need a privilege; choose another with {flag}"),
+            ErrorKind::AddrNotAvailable => format!("this machine has no such address; choose another with {flag}"),
+            _ => error.to_string(),
         };
-        Failure::Failed(format!("cannot listen on {listen}{help}"))
+        Failure::Failed(format!("cannot listen on {listen}: {help}"))
     })
 }

@@ -10,6 +10,7 @@ pub mod keys;
 mod problems;
 mod serve;
 pub mod settings;
+mod telemetry;
 pub mod tenants;
 
 use std::{ffi::OsString, time::Duration};
@@ -23,13 +24,18 @@ pub use problems::Problems;
 pub use serve::Serve;
 pub use tenants::Tenants;
 
+use crate::execution::{CallLog, CrashPoint};
 use problems::{Handed, database_url, number};
 
 const LISTEN: &str = "127.0.0.1:8080";
 const CONNECTIONS: &str = "20";
 const CACHED_TENANTS: &str = "10000";
+const CALL_LOG: &str = "durable";
+const LEASE_GRACE_MS: &str = "10000";
 /// Shorter than the 30 s that orchestrators give before they kill.
 const GRACE_MS: &str = "25000";
+const DELAY_MS: &str = "0";
+const STALE_LISTS_MS: &str = "900000";
 const LOG_FORMAT: &str = "text";
 
 const MISSING_DATABASE: &str = "the URL of the Postgres to use, postgres://user:password@host:5432/database";
@@ -58,6 +64,8 @@ pub enum Command {
     Serve(Box<Serve>),
     /// Run the service on this machine to try it: embedded Postgres, a demo tenant, webhooks on loopback
     Dev(Box<Dev>),
+    /// Check a deployment with the settings of `serve`, and say what to do; changes nothing
+    Doctor(Box<Serve>),
     /// Bring the database's schema up to date
     Migrate(Migrate),
     /// Make, list and revoke API keys
@@ -103,9 +111,23 @@ struct Serving {
     /// The most tenants whose tools are kept in memory
     #[arg(long, env = "TOOLHOOK_CACHED_TENANTS", value_name = "N", default_value = CACHED_TENANTS)]
     cached_tenants: String,
+    /// When a call's record has to be in the database: before the answer (durable), or soon after (relaxed)
+    #[arg(long, env = "TOOLHOOK_CALL_LOG", value_name = "durable|relaxed", default_value = CALL_LOG)]
+    call_log: String,
+    /// How long after its last moment a request with an Idempotency-Key is given up if its process died, in milliseconds
+    #[arg(long, env = "TOOLHOOK_LEASE_GRACE_MS", value_name = "MS", default_value = LEASE_GRACE_MS)]
+    lease_grace_ms: String,
     /// How long running calls may take after SIGTERM or Ctrl-C, in milliseconds; a second signal ends at once
     #[arg(long, env = "TOOLHOOK_SHUTDOWN_GRACE_MS", value_name = "MS", default_value = GRACE_MS)]
     shutdown_grace_ms: String,
+    /// How long to go on serving after the signal, with /readyz saying no, in milliseconds: what a load balancer takes to notice
+    #[arg(long, env = "TOOLHOOK_SHUTDOWN_DELAY_MS", value_name = "MS", default_value = DELAY_MS)]
+    shutdown_delay_ms: String,
+    /// How long tool lists are served from memory while the database is away, in milliseconds
+    #[arg(long, env = "TOOLHOOK_STALE_LISTS_MS", value_name = "MS", default_value = STALE_LISTS_MS)]
+    stale_lists_ms: String,
+    #[command(flatten)]
+    telemetry: telemetry::Telemetry,
 }
 
 /// `toolhook migrate`.
@@ -134,16 +156,35 @@ impl Logging {
 
 impl Serving {
     fn check(&self, problems: &mut Problems) -> Option<settings::Serving> {
-        const LONGEST_GRACE_MS: u64 = 3_600_000;
+        const LONGEST_MS: u64 = 3_600_000;
+        const DAY_MS: u64 = 86_400_000;
         let listen = problems.read("TOOLHOOK_LISTEN", given(&self.listen, LISTEN), problems::listen);
         let cached_tenants = given(&self.cached_tenants, CACHED_TENANTS);
         let cached_tenants = problems.read("TOOLHOOK_CACHED_TENANTS", cached_tenants, number(1, 10_000_000));
+        let call_log = problems.read("TOOLHOOK_CALL_LOG", given(&self.call_log, CALL_LOG), |text| match text {
+            "durable" => Ok(CallLog::Durable),
+            "relaxed" => Ok(CallLog::Relaxed),
+            _ => Err(format!("is `{text}`: expected durable or relaxed")),
+        });
+        let lease_grace = given(&self.lease_grace_ms, LEASE_GRACE_MS);
+        let lease_grace = problems.read("TOOLHOOK_LEASE_GRACE_MS", lease_grace, number(100, 600_000));
         let grace = given(&self.shutdown_grace_ms, GRACE_MS);
-        let grace = problems.read("TOOLHOOK_SHUTDOWN_GRACE_MS", grace, number(0, LONGEST_GRACE_MS));
+        let grace = problems.read("TOOLHOOK_SHUTDOWN_GRACE_MS", grace, number(0, LONGEST_MS));
+        let delay = given(&self.shutdown_delay_ms, DELAY_MS);
+        let delay = problems.read("TOOLHOOK_SHUTDOWN_DELAY_MS", delay, number(0, LONGEST_MS));
+        let stale_lists = given(&self.stale_lists_ms, STALE_LISTS_MS);
+        let stale_lists = problems.read("TOOLHOOK_STALE_LISTS_MS", stale_lists, number(0, DAY_MS));
+        let telemetry = self.telemetry.check(problems);
         Some(settings::Serving {
             listen: listen?,
             cached_tenants: cached_tenants?,
+            call_log: call_log?,
+            lease_grace: Duration::from_millis(lease_grace?),
+            crash_at: crash_at(problems),
             grace: Duration::from_millis(grace?),
+            delay: Duration::from_millis(delay?),
+            stale_lists: Duration::from_millis(stale_lists?),
+            telemetry: telemetry?,
         })
     }
 }
@@ -172,6 +213,15 @@ impl Migrate {
     pub fn check(&self, problems: &mut Problems) -> Option<settings::Database> {
         self.place.check(problems)
     }
+}
+
+/// Where to die, for tests of what a crash leaves behind; no build for production looks for it.
+fn crash_at(problems: &mut Problems) -> Option<CrashPoint> {
+    let asked = variable("TOOLHOOK_CRASH_AT").filter(|_| cfg!(debug_assertions))?;
+    problems.read("TOOLHOOK_CRASH_AT", &asked.to_string_lossy(), |text| {
+        let point = CrashPoint::ALL.into_iter().find(|point| point.as_str() == text);
+        point.ok_or_else(|| format!("is `{text}`, which is no such point"))
+    })
 }
 
 /// The text, or the default where an empty variable hides it.

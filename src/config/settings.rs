@@ -4,8 +4,10 @@ use std::{path::PathBuf, time::Duration};
 
 use secrecy::SecretString;
 use tracing_subscriber::EnvFilter;
+use url::Url;
 
 use crate::egress::Policy;
+use crate::execution::{CallLog, CrashPoint};
 use crate::store::MasterKey;
 
 /// How `toolhook serve` runs.
@@ -44,8 +46,29 @@ pub struct Serving {
     pub listen: String,
     /// The most tenants whose tools are kept in memory.
     pub cached_tenants: u64,
+    /// When a call's record has to be in the database.
+    pub call_log: CallLog,
+    /// How much longer than its calls may take a claimed request belongs to this process.
+    pub lease_grace: Duration,
+    /// Where to die, for tests.
+    pub crash_at: Option<CrashPoint>,
     /// How long running calls may take after a signal to stop.
     pub grace: Duration,
+    /// How long to go on serving before that, without being ready.
+    pub delay: Duration,
+    /// How long lists are served from memory while the database is away.
+    pub stale_lists: Duration,
+    /// Where operators look.
+    pub telemetry: Telemetry,
+}
+
+/// Where operators look.
+#[derive(Debug)]
+pub struct Telemetry {
+    /// Host and port for the metrics alone; none if they are on the main port.
+    pub metrics_listen: Option<String>,
+    /// The collector's URL for traces; none for no traces.
+    pub traces: Option<Url>,
 }
 
 /// A database to connect to.

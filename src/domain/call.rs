@@ -49,6 +49,8 @@ pub struct ToolCall {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallStatus {
+    /// Claimed, and perhaps sent: its end is not known yet.
+    Running,
     /// The handler did it.
     Succeeded,
     /// The handler said that it could not, or its answer could not be understood.
@@ -65,12 +67,13 @@ pub enum CallStatus {
 
 impl CallStatus {
     /// Every status.
-    pub const ALL: [Self; 6] =
-        [Self::Succeeded, Self::Failed, Self::Rejected, Self::TimedOut, Self::Pending, Self::Unknown];
+    pub const ALL: [Self; 7] =
+        [Self::Running, Self::Succeeded, Self::Failed, Self::Rejected, Self::TimedOut, Self::Pending, Self::Unknown];
 
     /// The name on the wire and in the database.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Running => "running",
             Self::Succeeded => "succeeded",
             Self::Failed => "failed",
             Self::Rejected => "rejected",

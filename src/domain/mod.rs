@@ -5,6 +5,7 @@
 
 pub mod arguments;
 pub mod call;
+mod canonical;
 pub mod fault;
 pub mod fields;
 mod fingerprint;
@@ -22,6 +23,7 @@ pub mod tool;
 pub mod violation;
 
 pub use call::{Answered, CallStatus, Caller, Content, Failure, Outcome, Success, ToolCall};
+pub use canonical::canonical_hash;
 pub use fault::{Fault, Faults, Pointer};
 pub use fields::{Fields, Reader};
 pub use fingerprint::fingerprint;

@@ -8,6 +8,8 @@
 //!
 //! All three ask one [`Policy`], which asks one table (`address`). The network's own egress rules remain the outer wall.
 //!
+//! The one other client, [`Collector`], goes to one address of the operator's.
+//!
 //! [`Egress::send`] makes one attempt, follows nothing, and ends at its deadline. [`EgressError`] keeps two faces apart: what the
 //! log may know, and the few texts that others may see. Whether a request may have arrived is known from its body having been asked for
 //! ([`EgressError::may_have_arrived`]); whoever repeats calls relies on that.
@@ -15,6 +17,7 @@
 mod address;
 mod body;
 mod client;
+mod collector;
 mod error;
 mod guard;
 mod policy;
@@ -23,6 +26,7 @@ mod signature;
 mod target;
 
 pub use client::{Egress, Inbound, Outbound, Verdict};
+pub use collector::Collector;
 pub use error::{EgressError, SetupFailed};
 pub use guard::{Lookup, SystemLookup};
 pub use policy::Policy;

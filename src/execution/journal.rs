@@ -1,22 +1,35 @@
 //! The log: a call is in it before it is answered.
 
-use super::Executed;
-use crate::domain::{Outcome, Success};
-use crate::store::calls::{self, CallRow};
-use crate::store::{Store, StoreError};
-use serde_json::json;
-use serde_json::value::{RawValue, to_raw_value};
-use std::time::Duration;
+use super::health::Health;
+use super::lane::{Lane, Write};
+use super::{Executed, record};
+use crate::store::calls::Record;
+use crate::store::{Store, StoreError, Writer};
+use crate::telemetry::Metrics;
+use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// How often a record is tried while the database is away, and how long is waited between.
-const TRIES: u32 = 5;
-const PAUSE: Duration = Duration::from_millis(200);
+/// How long an answer waits for its record while the database is away. The call has run, so its caller is told what came
+/// of it even then; the record is kept and written as soon as the database is back.
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Writes the log of calls. Cheap to clone.
-#[derive(Clone, Debug)]
+/// When a call's record has to be in the database.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallLog {
+    /// Before the call is answered; and no call is sent while the database is away.
+    #[default]
+    Durable,
+    /// Soon after: a process that dies loses the records of its last moments.
+    Relaxed,
+}
+
+/// Writes the log of calls, those of all requests in flight together. Cheap to clone.
+#[derive(Clone)]
 pub struct Journal {
     store: Store,
+    lane: Lane<Append>,
+    health: Health,
+    mode: CallLog,
 }
 
 /// Where calls came from.
@@ -29,62 +42,97 @@ pub struct Origin {
 }
 
 impl Journal {
-    /// A log in this database.
-    pub const fn new(store: Store) -> Self {
-        Self { store }
+    /// A log in this database, with its writer.
+    pub fn start(store: Store, mode: CallLog, metrics: Metrics) -> Self {
+        let health = Health::default();
+        let lane = Lane::start(Append { writer: Writer::new(store.clone()), health: health.clone(), metrics });
+        Self { store, lane, health, mode }
     }
 
-    /// Whether the log can be written now. Asked before anything is sent: a call that could not be logged is not run.
+    /// Whether calls may be sent: one that could not be logged is not run, unless the log is relaxed.
     pub async fn is_open(&self) -> Result<(), StoreError> {
-        self.store.ping().await
+        if self.mode == CallLog::Relaxed {
+            return Ok(());
+        }
+        if self.lane.is_full() {
+            return Err(StoreError::away());
+        }
+        self.health.check(&self.store).await
     }
 
-    /// Logs answered calls, in one commit. The calls have run, so a database that went away meanwhile is waited for, for
-    /// about a second; a record that cannot be kept even then goes to the service's own log, without input and result.
+    /// Logs the answered calls of one request: on return they are committed, if the log is durable.
     pub async fn record(&self, tenant: Uuid, request_id: &str, origin: &Origin, executed: &[Executed]) {
-        let rows: Vec<CallRow> = executed.iter().map(|call| row(call, request_id, origin)).collect();
-        for attempt in 1..=TRIES {
-            match calls::append(&self.store, tenant, &rows).await {
-                Ok(()) => return,
-                Err(error) if error.is_unavailable() && attempt < TRIES => tokio::time::sleep(PAUSE).await,
-                Err(error) => {
-                    let ids: Vec<String> = rows.iter().map(|call| format!("{} {}", call.id, call.status)).collect();
-                    tracing::error!(%error, request_id, calls = ids.join(", "), "answered calls could not be logged");
-                    return;
-                }
+        let calls: Vec<Record> =
+            executed.iter().map(|call| Record { tenant, call: record::answered(call, request_id, origin) }).collect();
+        let bytes = calls.iter().map(|record| record.call.bytes()).sum();
+        let told = self.lane.put(calls, bytes);
+        let Ok(told) = tokio::time::timeout(PATIENCE, told).await else {
+            tracing::error!(request_id, calls = ids(executed), "answered calls are not logged: too many wait already");
+            return;
+        };
+        if self.mode == CallLog::Relaxed {
+            return;
+        }
+        match tokio::time::timeout(PATIENCE, told).await {
+            Ok(Ok(Ok(()))) => {}
+            Ok(Ok(Err(error))) => {
+                tracing::error!(%error, request_id, calls = ids(executed), "answered calls could not be logged");
+            }
+            Ok(Err(_)) => tracing::error!(request_id, calls = ids(executed), "answered calls came after the log's end"),
+            Err(_) => {
+                tracing::warn!(
+                    request_id,
+                    calls = ids(executed),
+                    "answered calls are not logged yet: the database is away"
+                );
             }
         }
     }
-}
 
-fn row(call: &Executed, request_id: &str, origin: &Origin) -> CallRow {
-    let (result, failure) = match &call.outcome {
-        Outcome::Success(success) => (Some(success), None),
-        Outcome::Failure(failure) => (None, Some(failure)),
-    };
-    CallRow {
-        id: call.id,
-        tool: call.call.name.clone(),
-        tool_version: call.tool.as_ref().map(|(_, version)| *version),
-        format: origin.format.map(str::to_owned),
-        call_id: call.call.call_id.clone(),
-        caller: call.call.caller.as_str().to_owned(),
-        status: call.outcome.status().as_str().to_owned(),
-        input: call.input.as_ref().and_then(|input| to_raw_value(input).ok()),
-        result: result.and_then(document),
-        error_code: failure.map(|failure| failure.code.to_owned()),
-        error_message: failure.map(|failure| failure.message.clone()),
-        diagnostic: failure.and_then(|failure| failure.diagnostic.clone()),
-        repairs: call.repairs.clone(),
-        attempts: i32::try_from(call.attempts).unwrap_or(i32::MAX),
-        duration_ms: i64::try_from(call.duration_ms).unwrap_or(i64::MAX),
-        request_id: request_id.to_owned(),
-        key_id: origin.key_id.clone(),
-        created_at: call.started_at,
+    /// Waits until everything is written, and ends the writer.
+    pub async fn finish(&self) {
+        self.lane.finish().await;
     }
 }
 
-fn document(success: &Success) -> Option<Box<RawValue>> {
-    let text = success.content.text();
-    to_raw_value(&json!({"text": text, "data": success.data, "truncated": success.truncated})).ok()
+impl std::fmt::Debug for Journal {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Journal")
+    }
+}
+
+/// The calls as an operator can look for them in the service's own log: without input and result.
+pub(super) fn ids(executed: &[Executed]) -> String {
+    let ids: Vec<String> =
+        executed.iter().map(|call| format!("{} {}", call.id, call.outcome.status().as_str())).collect();
+    ids.join(", ")
+}
+
+/// Writes records.
+struct Append {
+    writer: Writer,
+    health: Health,
+    metrics: Metrics,
+}
+
+impl Write for Append {
+    type Item = Vec<Record>;
+    type Done = ();
+    const PATIENT: bool = true;
+
+    async fn write(&mut self, items: &[Vec<Record>]) -> Result<Vec<()>, StoreError> {
+        let records: Vec<&Record> = items.iter().flatten().collect();
+        let began = Instant::now();
+        let written = self.writer.append(&records).await;
+        self.metrics.log_written(written.is_ok(), records.len(), began.elapsed());
+        written.map(|()| vec![(); items.len()])
+    }
+
+    fn heard(&self, answered: bool) {
+        self.health.heard(answered);
+    }
+
+    fn rest(&mut self) {
+        self.writer.rest();
+    }
 }

@@ -5,7 +5,7 @@
 //! others. The steps, each in a file of its own:
 //!
 //! 1. `check`: is there such a tool, may it be called, and does the input fit? Nothing is sent before all of it is known.
-//!    Checks that take long run in the tenant's lane (`lanes`), the others at once.
+//!    Checks that take long wait for the tenant's turn (`turns`), the others are made at once.
 //!    `repair` reads what is plainly meant and sent in another spelling, and names what it did.
 //! 2. `plan`: neighbours that are safe beside each other run together, any other call runs alone.
 //! 3. `webhook` and [`native`]: one file per kind of handler. **The home of a new kind** is a sibling here and an arm in
@@ -14,6 +14,9 @@
 //! 5. `result` and `clip`: what the tool promised about its results, and how much of a text reaches the model.
 //! 6. [`Journal`]: an answered call is in the log.
 //!
+//! A request that comes with a key goes through [`Ledger`]: its calls are claimed in the database before anything is sent,
+//! its repeats get its answer, and what a dead replica left behind becomes `unknown` in [`upkeep`].
+//!
 //! What is absent here: status codes of our own API, and any provider's shapes.
 
 mod answer;
@@ -21,30 +24,40 @@ mod check;
 mod clip;
 mod decode;
 mod dry_run;
+mod health;
 mod job;
 mod journal;
-mod lanes;
+mod keyed;
+mod lane;
+mod ledger;
 pub mod native;
 mod plan;
+mod prepared;
+mod record;
 mod repair;
 mod result;
 mod run;
+mod told;
+mod turns;
 mod unanswered;
+pub mod upkeep;
 mod webhook;
 
 pub use dry_run::{DryRequest, DryRun, EgressVerdict, Misfit, Validation};
-pub use journal::{Journal, Origin};
-pub use lanes::{Lanes, NoResult};
+pub use journal::{CallLog, Journal, Origin};
+pub use keyed::{Answer, Key, Refusal, Render};
+pub use ledger::{CrashPoint, Ledger};
 pub use native::{NativeHandler, Natives};
 pub use result::HandlerResult;
+pub use turns::{NoResult, Turns};
 
 use crate::domain::json::Object;
 use crate::domain::options::ResultType;
 use crate::domain::{Answered, Outcome, Tool, ToolCall, ToolName};
 use crate::egress::Egress;
 use crate::registry::Registry;
+use crate::telemetry::Metrics;
 use std::sync::Arc;
-use time::OffsetDateTime;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -53,7 +66,8 @@ use uuid::Uuid;
 pub struct Executor {
     egress: Egress,
     natives: Natives,
-    lanes: Lanes,
+    metrics: Metrics,
+    turns: Turns,
 }
 
 /// A model's calls, and what they run against.
@@ -89,18 +103,19 @@ pub struct Executed {
     pub tool: Option<(ToolName, i32)>,
     /// What kind of result the tool declares.
     pub result_type: Option<ResultType>,
-    /// The input that was validated; nothing if it was refused before or by that.
+    /// The input that was validated, as the log may have it: write-only values are masked. Nothing if it was refused before or by
+    /// validation.
     pub input: Option<Object>,
     /// What became of it.
     pub outcome: Outcome,
     /// How often the handler was tried.
     pub attempts: u32,
-    /// When its turn came.
-    pub started_at: OffsetDateTime,
-    /// How long it took from then on, in milliseconds.
+    /// How long it took from the moment when its turn came, in milliseconds.
     pub duration_ms: u64,
     /// What was put right in its arguments.
     pub repairs: Vec<String>,
+    /// What kind of handler ran it; nothing if none did.
+    pub handler: Option<&'static str>,
 }
 
 impl Executed {
@@ -113,7 +128,13 @@ impl Executed {
 impl Executor {
     /// Sends through `egress`, and knows these native handlers.
     pub fn new(egress: Egress, natives: Natives) -> Self {
-        Self { egress, natives, lanes: Lanes::default() }
+        Self { egress, natives, metrics: Metrics::default(), turns: Turns::default() }
+    }
+
+    /// The same, counted in these metrics.
+    #[must_use]
+    pub fn measured_by(self, metrics: Metrics) -> Self {
+        Self { metrics, ..self }
     }
 
     /// The native handlers, whose [`Natives::entries`] belong into every registry.
@@ -124,7 +145,8 @@ impl Executor {
     /// Runs the calls and answers each one, in their order, at the latest at the request's deadline. Does not fail and
     /// does not panic. Dropping it cuts calls off half-way, so it belongs into a task of its own.
     pub async fn run(&self, request: Request) -> Vec<Executed> {
-        Box::pin(run::run(self, request)).await
+        let prepared = prepared::Prepared::of(&self.turns, request).await;
+        Box::pin(run::run(self, prepared)).await
     }
 
     /// Says what running this call would send, without sending it. An unknown tool is the one error.

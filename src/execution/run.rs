@@ -1,37 +1,26 @@
-//! The way of a reply's calls: each is checked, all are planned, and each is answered.
+//! The way of a request's checked calls: they are planned, and each is answered.
 
-use super::check::{self, Input, Unfit};
 use super::job::{Job, Ran};
-use super::lanes::NoResult;
-use super::{Executed, Executor, HandlerResult, Request, Restore, plan, result, unanswered, webhook};
+use super::prepared::{Checked, Prepared, Progress};
+use super::{Executed, Executor, HandlerResult, plan, result, told, unanswered, webhook};
 use crate::domain::handler::HandlerKind;
 use crate::domain::json::Object;
 use crate::domain::limits::MAX_TIMEOUT_MS;
-use crate::domain::{Failure, Outcome, Success, TenantLimits, ToolCall};
+use crate::domain::{Failure, Outcome, Success, TenantLimits};
 use crate::registry::{Entry, Registry};
+use crate::telemetry::traces;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
-use time::OffsetDateTime;
 use tokio::time::Instant;
+use tracing::{Instrument as _, Span};
 use uuid::Uuid;
 
 /// How many calls of one batch are under way at once.
-const MAX_CONCURRENT: usize = 32;
-
+pub(super) const MAX_CONCURRENT: usize = 32;
 /// How long a result may wait for being checked, at the end of its call's time.
 const SETTLING: Duration = Duration::from_secs(2);
-
-/// A call that was looked at and not yet run.
-struct Checked {
-    id: Uuid,
-    call: ToolCall,
-    entry: Option<Arc<Entry>>,
-    input: Result<Input, Failure>,
-    started_at: OffsetDateTime,
-    duration: Duration,
-}
 
 /// What all calls of a request share.
 struct Shared<'a> {
@@ -40,26 +29,19 @@ struct Shared<'a> {
     context: Object,
     deadline: Instant,
     traceparent: Option<String>,
-    restore: Option<Restore>,
+    progress: Arc<Progress>,
 }
 
-pub(super) async fn run(executor: &Executor, request: Request) -> Vec<Executed> {
-    let Request { registry, calls, context, deadline, request_id, traceparent, restore } = request;
-    let context = context.unwrap_or_default();
-    let shared = Shared { executor, registry: &registry, context, deadline, traceparent, restore };
+pub(super) async fn run(executor: &Executor, prepared: Prepared) -> Vec<Executed> {
+    let plan = plan::batches(prepared.chosen().map(Checked::runs_alone));
+    let Prepared { registry, checked, context, deadline, request_id, traceparent, progress } = prepared;
+    let shared = Shared { executor, registry: &registry, context, deadline, traceparent, progress };
 
-    let mut checked = Vec::with_capacity(calls.len());
-    for call in calls {
-        checked.push(shared.check(call).await);
-        // Checking takes no time that counts for one call; for hundreds the others on this thread want their turn.
-        tokio::task::yield_now().await;
-    }
-    let plan = plan::batches(checked.iter().map(Checked::runs_alone));
-    let mut waiting = checked.into_iter();
-    let mut executed = Vec::with_capacity(waiting.len());
+    let mut waiting = checked.into_iter().filter(|checked| !checked.left_out);
+    let mut executed = Vec::new();
     for batch in plan {
         let batch = waiting.by_ref().take(batch.len()).enumerate();
-        let running = batch.map(|(place, checked)| shared.execute(checked).map(move |done| (place, done)));
+        let running = batch.map(|(place, checked)| shared.traced(checked).map(move |done| (place, done)));
         let mut done: Vec<_> = stream::iter(running).buffer_unordered(MAX_CONCURRENT).collect().await;
         done.sort_unstable_by_key(|(place, _)| *place);
         executed.extend(done.into_iter().map(|(_, done)| done));
@@ -70,41 +52,18 @@ pub(super) async fn run(executor: &Executor, request: Request) -> Vec<Executed> 
     executed
 }
 
-impl Checked {
-    /// A call that is refused already disturbs nobody.
-    fn runs_alone(&self) -> bool {
-        self.input.is_ok() && self.entry.as_ref().is_some_and(|entry| !entry.tool.limits.concurrent)
-    }
-}
-
 impl Shared<'_> {
-    async fn check(&self, call: ToolCall) -> Checked {
-        let (started_at, began) = (OffsetDateTime::now_utc(), Instant::now());
-        let call = Arc::new(call);
-        let entry = check::find(self.registry, &call).cloned();
-        let input = match &entry {
-            Ok(entry) => self.input(entry, &call).await,
-            Err(unknown) => Err(unknown.clone()),
-        };
-        let call = Arc::unwrap_or_clone(call);
-        Checked { id: Uuid::now_v7(), call, entry: entry.ok(), input, started_at, duration: began.elapsed() }
-    }
-
-    async fn input(&self, entry: &Arc<Entry>, call: &Arc<ToolCall>) -> Result<Input, Failure> {
-        check::admit(entry, call)?;
-        let lanes = &self.executor.lanes;
-        match check::read_in(lanes, self.registry.tenant().id, self.deadline, entry, call, self.restore).await {
-            Ok(read) => read.map_err(|unfit| unfit.failure(entry)),
-            Err(NoResult::Waiting) => Err(unanswered::not_started()),
-            Err(NoResult::TooMuch) => Err(Unfit::TooMuch.failure(entry)),
-            // A validator that breaks on one value is that call's misfortune alone.
-            Err(NoResult::Broken) => Err(unanswered::broken(false)),
-        }
+    /// Answers one call, within its own span.
+    async fn traced(&self, checked: Checked) -> Executed {
+        let span = told::span(checked.id, &checked.call, checked.entry.as_deref(), self.traceparent.as_deref());
+        let executed = self.execute(checked).instrument(span.clone()).await;
+        told::ended(&span, &executed);
+        executed
     }
 
     /// Runs one call, if it may run, and answers it in any case.
     async fn execute(&self, checked: Checked) -> Executed {
-        let Checked { id, call, entry, input, mut started_at, mut duration } = checked;
+        let Checked { id, place, call, entry, input, mut duration, left_out: _ } = checked;
         let mut executed = Executed {
             id,
             call,
@@ -113,24 +72,28 @@ impl Shared<'_> {
             input: None,
             outcome: Outcome::Failure(unanswered::not_started()),
             attempts: 0,
-            started_at,
             duration_ms: 0,
             repairs: Vec::new(),
+            handler: entry.as_ref().map(|entry| entry.handler.kind.as_str()),
         };
         match (entry, input) {
             (_, Err(refused)) => executed.outcome = Outcome::Failure(refused),
             (Some(entry), Ok(input)) => {
-                started_at = OffsetDateTime::now_utc();
                 let began = Instant::now();
-                if began < self.deadline {
+                let metrics = &self.executor.metrics;
+                if !self.progress.begin(place) {
+                    executed.outcome = Outcome::Failure(unanswered::stopped());
+                } else if began < self.deadline {
+                    let _in_flight = metrics.call_in_flight();
                     (executed.outcome, executed.attempts) = self.dispatch_guarded(id, &entry, &input.object).await;
+                    metrics.handled(entry.handler.kind.as_str(), executed.outcome.status().as_str(), began.elapsed());
                 }
                 duration += began.elapsed();
-                (executed.input, executed.repairs) = (Some(input.object), input.repairs);
+                executed.input = Some(entry.tool.input_schema.masked(&input.object));
+                executed.repairs = input.repairs;
             }
             (None, Ok(_)) => {} // no input is read without a tool
         }
-        executed.started_at = started_at;
         executed.duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         executed
     }
@@ -144,7 +107,8 @@ impl Shared<'_> {
     async fn dispatch(&self, id: Uuid, entry: &Arc<Entry>, input: &Object) -> (Outcome, u32) {
         let tenant = self.registry.tenant();
         let deadline = self.deadline.min(Instant::now() + allowance(entry, &tenant.limits));
-        let (context, traceparent) = (&self.context, self.traceparent.as_deref());
+        let own = traces::traceparent(&Span::current());
+        let (context, traceparent) = (&self.context, own.as_deref().or(self.traceparent.as_deref()));
         let job = Job { id, entry, tenant, input, context, traceparent, deadline };
         let Ran { result, attempts } = match &entry.handler.kind {
             HandlerKind::Webhook { url, error_body } => {
@@ -171,7 +135,7 @@ impl Shared<'_> {
         let limits = tenant.limits.clone();
         let deadline = deadline.max(Instant::now() + SETTLING);
         let settled =
-            self.executor.lanes.check(tenant.id, deadline, move || result::settle(&entry.tool, &limits, given.clone()));
+            self.executor.turns.check(tenant.id, deadline, move || result::settle(&entry.tool, &limits, given.clone()));
         settled.await.unwrap_or_else(|why| Err(result::unsettled(why)))
     }
 }

@@ -16,6 +16,26 @@ pub(super) fn not_started() -> Failure {
     }
 }
 
+/// A call that the service, which is stopping, did not begin.
+pub(super) fn stopped() -> Failure {
+    Failure::rejected(
+        "not_sent",
+        "The call was not sent: the service was stopped before its turn came. The tool has not run; call it again if it is still \
+         needed.",
+    )
+}
+
+/// A call that was claimed, and whose end nobody saw.
+pub(super) fn lost_sight() -> Failure {
+    Failure {
+        status: CallStatus::Unknown,
+        code: "outcome_unknown",
+        message: "The service lost sight of the call while it ran. The tool may have done its work: check before calling it again."
+            .to_owned(),
+        diagnostic: None,
+    }
+}
+
 /// A call whose handler was at work when its time was up.
 pub(super) fn timed_out() -> Failure {
     Failure {

@@ -20,6 +20,7 @@ mod cohere;
 mod compatibility;
 mod declaration;
 mod expression;
+mod foreign;
 mod gemini;
 mod list;
 mod mcp;
@@ -135,6 +136,16 @@ impl FormatName {
             Self::Mcp => &mcp::FORMAT,
             Self::Toolhook => &toolhook::FORMAT,
         }
+    }
+
+    /// Finds the calls in a provider's reply. A reply in which this format finds none, but another provider's calls stand, is
+    /// refused: it was posted to the wrong format.
+    pub fn read(self, reply: &Value) -> Result<Reply, ReplyFault> {
+        let read = (self.format().calls)(reply)?;
+        if read.calls.is_empty() {
+            foreign::check(self, reply)?;
+        }
+        Ok(read)
     }
 
     /// Which options a declaration of this format can carry: each option's place in a tool, and whether it is carried.

@@ -107,13 +107,11 @@ fn named_tenant(headers: &HeaderMap) -> Result<Option<TenantName>, Problem> {
 }
 
 async fn operated(state: &AppState, name: &TenantName) -> Result<TenantFacts, Problem> {
-    if let Some(known) = state.tenants.get(name).await {
-        return Ok(known);
-    }
-    let row = store::tenants::get(&state.store, name).await?.ok_or_else(|| Problem::not_found("tenant"))?;
-    let facts = TenantFacts { id: row.id, name: name.clone(), limits: row.limits.0 };
-    state.tenants.insert(name.clone(), facts.clone()).await;
-    Ok(facts)
+    let ask = async {
+        let row = store::tenants::get(&state.store, name).await?;
+        Ok(row.map(|row| TenantFacts { id: row.id, name: name.clone(), limits: row.limits.0 }))
+    };
+    state.tenants.get(name, ask).await?.ok_or_else(|| Problem::not_found("tenant"))
 }
 
 async fn authenticate(headers: &HeaderMap, state: &AppState) -> Result<Holder, Problem> {
@@ -143,6 +141,6 @@ async fn authenticate(headers: &HeaderMap, state: &AppState) -> Result<Holder, P
 }
 
 async fn candidates(state: &AppState, id: &str) -> Result<Arc<Vec<StoredKey>>, Problem> {
-    let load = async { store::keys::candidates(&state.store, id).await.map(Arc::new) };
-    Ok(state.keys.try_get_with(id.to_owned(), load).await?)
+    let ask = async { store::keys::candidates(&state.store, id).await.map(|found| Some(Arc::new(found))) };
+    Ok(state.keys.get(&id.to_owned(), ask).await?.unwrap_or_default())
 }

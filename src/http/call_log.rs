@@ -13,12 +13,17 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use std::time::Duration;
+use tokio::time::Instant;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
 /// The longest wait for a call's end, in milliseconds.
 const MAX_WAIT_MS: u32 = 60_000;
+/// How long is waited before a running call is looked at again, at first and at most.
+const FIRST_LOOK: Duration = Duration::from_millis(10);
+const LAST_LOOK: Duration = Duration::from_millis(250);
 
 /// The routes of this file.
 pub(super) fn routes() -> OpenApiRouter<AppState> {
@@ -143,7 +148,7 @@ async fn list(Viewer(access): Viewer, State(state): State<AppState>, mut query: 
 
 /// Answers a call.
 #[utoipa::path(get, path = "/v1/calls/{id}", operation_id = "get_call", tag = "calls",
-    params(("id" = String, Path, example = "01932f3e-7b1a-7c55-8a36-2f0e5b1d9c11"), ("wait_ms" = Option<u32>, Query, minimum = 0, maximum = 60_000, description = "How long to wait for the end of a call that still runs; a logged call has ended, so the answer comes at once")),
+    params(("id" = String, Path, example = "01932f3e-7b1a-7c55-8a36-2f0e5b1d9c11"), ("wait_ms" = Option<u32>, Query, minimum = 0, maximum = 60_000, description = "How long to wait for the end of a call that is `running`; if it does not come in time, the call is answered as it stands")),
     responses((status = 200, body = LoggedCallView)))]
 async fn get(
     Viewer(access): Viewer,
@@ -152,12 +157,19 @@ async fn get(
     mut query: Query,
 ) -> Result<Response, Problem> {
     let expected = format!("an integer from 0 to {MAX_WAIT_MS}");
-    query.read("wait_ms", &expected, |text| text.parse().ok().filter(|ms: &u32| *ms <= MAX_WAIT_MS));
+    let wait = query.read("wait_ms", &expected, |text| text.parse().ok().filter(|ms: &u32| *ms <= MAX_WAIT_MS));
     query.finish()?;
-    let found = match Uuid::parse_str(&id) {
-        Ok(id) => calls::get(&state.store, access.tenant.id, id).await?,
-        Err(_) => None,
+    let id = Uuid::parse_str(&id).map_err(|_| Problem::not_found("call"))?;
+    let until = Instant::now() + Duration::from_millis(wait.unwrap_or_default().into());
+    let mut pause = FIRST_LOOK;
+    let row = loop {
+        let row = calls::get(&state.store, access.tenant.id, id).await?.ok_or_else(|| Problem::not_found("call"))?;
+        // Who waits is answered as it stands when the service shuts down.
+        if row.status != CallStatus::Running.as_str() || Instant::now() >= until || state.is_draining() {
+            break row;
+        }
+        tokio::time::sleep_until(until.min(Instant::now() + pause)).await;
+        pause = (pause * 3 / 2).min(LAST_LOOK);
     };
-    let row = found.ok_or_else(|| Problem::not_found("call"))?;
     tagged(StatusCode::OK, &LoggedCallView::of(row, access.role))
 }

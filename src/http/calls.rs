@@ -3,6 +3,7 @@
 use super::auth::Agent;
 use super::call_view::{BatchCallView, BatchView, CallBody, CallView, ReplyBody};
 use super::extract::{JsonText, MAX_REPLY, PathPart, Query};
+use super::idempotency::{self, KeyHeader};
 use super::problem::{Code, Problem};
 use super::request_id::RequestId;
 use super::respond::{json, render};
@@ -11,6 +12,7 @@ use crate::domain::json::Object;
 use crate::domain::limits::MAX_TIMEOUT_MS;
 use crate::domain::{Answered, Caller, Faults, Fields, Pointer, Reader, ToolCall, json as strict};
 use crate::execution::{DryRun, Executed, Origin, Request};
+use crate::format::FormatName;
 use crate::registry::Registry;
 use axum::extract::{FromRequestParts, State};
 use axum::http::StatusCode;
@@ -50,19 +52,24 @@ pub(super) struct CallHeaders {
 
 /// Runs one tool. Whatever the tool says, and whatever is wrong with the input, the answer is 200 with the call.
 #[utoipa::path(post, path = "/v1/tools/{name}/calls", operation_id = "call_tool", tag = "calls", request_body = CallBody,
-    params(("name" = String, Path, example = "get_weather"), ("dry_run" = Option<bool>, Query, description = "Show the request instead of sending it"), CallHeaders),
+    params(("name" = String, Path, example = "get_weather"), ("dry_run" = Option<bool>, Query, description = "Show the request instead of sending it"), CallHeaders, KeyHeader),
     responses((status = 200, description = "The call; with `dry_run`, what it would send", body = inline(CallOrDryRun))))]
 async fn run_tool(
     Agent(access): Agent,
     State(state): State<AppState>,
     PathPart(name): PathPart<String>,
-    about: About,
+    mut about: About,
     mut query: Query,
     JsonText(text): JsonText<MAX_REPLY>,
 ) -> Result<Response, Problem> {
     let dry_run = query.flag("dry_run").unwrap_or_default();
     query.finish()?;
     let body = Body::parse(&text)?;
+    let key = about
+        .key
+        .take()
+        .filter(|_| !dry_run)
+        .map(|key| idempotency::key(key, format!("tools/{name}"), &body.members, ""));
     let (input, context, caller) = body.call()?;
     let deadline = about.deadline(&access);
     let registry = registry(&state, &access).await?;
@@ -79,9 +86,25 @@ async fn run_tool(
         return Ok(json(StatusCode::OK, render(&dry)?, None));
     }
     let request = about.request(registry, vec![call], context, deadline);
-    let executed = state.execute(request, Origin { key_id: access.key_id, format: None }).await?;
-    let call = executed.first().ok_or_else(|| Problem::new(Code::Internal, "the call was not answered"))?;
-    Ok(json(StatusCode::OK, render(&CallView::of(call))?, None))
+    let origin = Origin { key_id: access.key_id, format: None };
+    if let Some(key) = key {
+        return idempotency::respond(state.execute_once(request, origin, key, Box::new(one)).await?);
+    }
+    Ok(json(StatusCode::OK, one(&state.execute(request, origin).await?), None))
+}
+
+/// The answer of a request of one call.
+fn one(executed: &[Executed]) -> String {
+    let views: Vec<CallView> = executed.iter().map(CallView::of).collect();
+    views.first().map(|view| serde_json::to_string(view).unwrap_or_default()).unwrap_or_default()
+}
+
+/// The answer of a reply.
+fn reply(executed: &[Executed], format: FormatName) -> String {
+    let answered: Vec<Answered<'_>> = executed.iter().map(Executed::answered).collect();
+    let append = (format.format().results)(&answered);
+    let view = BatchView { append, calls: executed.iter().map(BatchCallView::of).collect() };
+    serde_json::to_string(&view).unwrap_or_default()
 }
 
 /// What one call answers, for the reference. (`Serialize` is what knows that the shapes stand without a name.)
@@ -99,13 +122,13 @@ enum CallOrDryRun {
 ///
 /// An unknown tool, undecodable arguments or an invalid input is an error *result*, so that the model can put it right.
 #[utoipa::path(post, path = "/v1/formats/{format}/calls", operation_id = "run_reply", tag = "calls", request_body = ReplyBody,
-    params(("format" = String, Path, example = "anthropic"), ("unknown" = Option<String>, Query, description = "`skip` leaves calls to tools that are not the tenant's unanswered, `answer` (the default) answers them with an error"), CallHeaders),
+    params(("format" = String, Path, example = "anthropic"), ("unknown" = Option<String>, Query, description = "`skip` leaves calls to tools that are not the tenant's unanswered, `answer` (the default) answers them with an error"), CallHeaders, KeyHeader),
     responses((status = 200, body = BatchView)))]
 async fn run_reply(
     Agent(access): Agent,
     State(state): State<AppState>,
     PathPart(format): PathPart<String>,
-    about: About,
+    mut about: About,
     mut query: Query,
     JsonText(text): JsonText<MAX_REPLY>,
 ) -> Result<Response, Problem> {
@@ -117,24 +140,31 @@ async fn run_reply(
     });
     query.finish()?;
     let body = Body::parse(&text)?;
-    let (reply, context) = body.reply()?;
+    let skip = skip == Some(true);
+    let key = about.key.take().map(|key| {
+        let beside = if skip { "skip" } else { "" };
+        idempotency::key(key, format!("formats/{}", format.as_str()), &body.members, beside)
+    });
+    let (said, context) = body.reply()?;
     let deadline = about.deadline(&access);
     let registry = registry(&state, &access).await?;
-    let mut calls = (format.format().calls)(&reply).map_err(Problem::invalid_reply)?.calls;
+    let mut calls = format.read(&said).map_err(Problem::invalid_reply)?.calls;
     if calls.len() > MAX_CALLS {
         let detail = format!("at most {MAX_CALLS} calls are taken in one reply, this one has {}", calls.len());
         return Err(Problem::new(Code::InvalidReply, detail));
     }
-    if skip == Some(true) {
+    // With a key the first request decides what is left out, and its repeats follow it.
+    if skip && key.is_none() {
         calls.retain(|call| registry.get(&call.name).is_some());
     }
     let restore = Some(format.format().restore);
     let request = Request { restore, ..about.request(registry, calls, context, deadline) };
-    let executed = state.execute(request, Origin { key_id: access.key_id, format: Some(format.as_str()) }).await?;
-    let answered: Vec<Answered<'_>> = executed.iter().map(Executed::answered).collect();
-    let append = (format.format().results)(&answered);
-    let view = BatchView { append, calls: executed.iter().map(BatchCallView::of).collect() };
-    Ok(json(StatusCode::OK, render(&view)?, None))
+    let origin = Origin { key_id: access.key_id, format: Some(format.as_str()) };
+    let render = move |executed: &[Executed]| reply(executed, format);
+    if let Some(key) = key {
+        return idempotency::respond(state.execute_once(request, origin, key, Box::new(render)).await?);
+    }
+    Ok(json(StatusCode::OK, render(&state.execute(request, origin).await?), None))
 }
 
 /// The tenant's tools as they are now.
@@ -149,18 +179,15 @@ pub(super) struct About {
     pub(super) traceparent: Option<String>,
     /// The time that it asks for, in milliseconds.
     timeout_ms: Option<u32>,
+    /// Its `Idempotency-Key`.
+    key: Option<String>,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for About {
     type Rejection = Problem;
 
-    /// Also refuses what a caller must not believe to be in force.
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Ok(RequestId(request_id)) = RequestId::from_request_parts(parts, state).await;
-        if parts.headers.contains_key("idempotency-key") {
-            let detail = "Idempotency-Key is not available in this version; nothing was run";
-            return Err(Problem::new(Code::NotImplemented, detail));
-        }
         let text = |name: &str| parts.headers.get(name).map(|value| value.to_str().unwrap_or_default());
         let timeout_ms = text("toolhook-timeout-ms").map(|text| {
             let asked = text.parse().ok().filter(|ms| (1..=MAX_TIMEOUT_MS).contains(ms));
@@ -171,6 +198,7 @@ impl<S: Send + Sync> FromRequestParts<S> for About {
             request_id,
             traceparent: text("traceparent").map(str::to_owned),
             timeout_ms: timeout_ms.transpose()?,
+            key: idempotency::read(&parts.headers)?,
         })
     }
 }
@@ -198,16 +226,22 @@ impl About {
 /// A body of either route. It is read twice: strictly as a whole, and by its members.
 struct Body {
     fields: Fields,
-    members: Object,
+    /// An object.
+    members: Value,
 }
 
 impl Body {
     fn parse(text: &[u8]) -> Result<Self, Problem> {
         let malformed = |detail: String| Problem::new(Code::MalformedBody, detail);
-        let Value::Object(members) = strict::parse(text, MAX_LEVELS).map_err(malformed)? else {
+        let members = strict::parse(text, MAX_LEVELS).map_err(malformed)?;
+        if !members.is_object() {
             return Err(malformed("expected an object".to_owned()));
-        };
+        }
         Ok(Self { fields: Fields::parse(text).map_err(malformed)?, members })
+    }
+
+    fn take(&mut self, member: &str) -> Value {
+        self.members.as_object_mut().and_then(|members| members.shift_remove(member)).unwrap_or_default()
     }
 
     fn call(mut self) -> Result<(Value, Option<Object>, Caller), Problem> {
@@ -220,7 +254,7 @@ impl Body {
         if !faults.is_empty() {
             return Err(Problem::invalid(faults));
         }
-        Ok((self.members.shift_remove("input").unwrap_or_default(), context, caller))
+        Ok((self.take("input"), context, caller))
     }
 
     fn reply(mut self) -> Result<(Value, Option<Object>), Problem> {
@@ -234,7 +268,7 @@ impl Body {
         if !faults.is_empty() {
             return Err(Problem::invalid(faults));
         }
-        Ok((self.members.shift_remove("reply").unwrap_or_default(), context))
+        Ok((self.take("reply"), context))
     }
 }
 

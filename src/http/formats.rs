@@ -8,12 +8,15 @@ use super::{AppState, etag};
 use crate::format::{About, FormatName, ListOptions, Note, Omitted};
 use crate::registry::ListRequest;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+
+/// Says that a list is from memory, since the database is away: the seconds since it last answered.
+const STALE: HeaderName = HeaderName::from_static("toolhook-stale");
 
 /// The routes of this file.
 pub(super) fn routes() -> OpenApiRouter<AppState> {
@@ -107,10 +110,13 @@ async fn list(_: Viewer, query: Query) -> Result<Response, Problem> {
 
 /// Answers the tenant's tools as the format's provider wants them in its request.
 ///
-/// Ordered by name, byte for byte the same until something changes: providers' prompt caches depend on it.
+/// Ordered by name, byte for byte the same until something changes: providers' prompt caches depend on it. While the
+/// database is away, lists are answered from memory for a time, and `Toolhook-Stale` says so.
 #[utoipa::path(get, path = "/v1/formats/{format}/tools", operation_id = "list_tools_in_format", tag = "formats",
     params(("format" = String, Path, example = "anthropic"), ListParameters, ("If-None-Match" = Option<String>, Header, description = "The list that is known already")),
-    responses((status = 200, body = ToolListView), (status = 304, description = "The list is as the asker knows it")))]
+    responses(
+        (status = 200, body = ToolListView, headers(("Toolhook-Stale" = Option<u64>, description = "The database is away, and the list is as it was this many seconds ago"))),
+        (status = 304, description = "The list is as the asker knows it", headers(("Toolhook-Stale" = Option<u64>, description = "As with 200")))))]
 async fn tools(
     Agent(access): Agent,
     State(state): State<AppState>,
@@ -134,7 +140,16 @@ async fn tools(
     };
     // A tenant's own, and only good while it is unchanged.
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    mark_stale(&state, &mut response);
     Ok(response)
+}
+
+/// Says of a list, if the database is away, that it is from memory.
+pub(super) fn mark_stale(state: &AppState, response: &mut Response) {
+    if let Some(silence) = state.store.away_for() {
+        response.headers_mut().insert(STALE, HeaderValue::from(silence.as_secs()));
+        state.metrics.stale_list();
+    }
 }
 
 fn read(query: &mut Query) -> ListRequest {

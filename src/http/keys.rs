@@ -125,7 +125,7 @@ async fn delete(
     PathPart(id): PathPart<String>,
 ) -> Result<StatusCode, Problem> {
     let gone = !id.contains('\0') && keys::delete(&state.store, access.tenant.id, &id).await?;
-    state.keys.invalidate(&id).await;
+    state.keys.forget(&id).await;
     if gone { Ok(StatusCode::NO_CONTENT) } else { Err(Problem::not_found("key")) }
 }
 

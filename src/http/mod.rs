@@ -14,11 +14,14 @@ mod formats;
 mod handler_view;
 mod handlers;
 mod health;
+mod idempotency;
 mod keys;
 mod mcp;
+mod metrics;
 mod page;
 mod problem;
 mod reference;
+mod remembered;
 mod request_id;
 mod respond;
 mod state;
@@ -40,9 +43,18 @@ use utoipa_axum::router::OpenApiRouter;
 
 /// The whole service as a router.
 pub fn router(state: AppState) -> Router {
-    let (routes, _) = routes().split_for_parts();
+    let routes = if state.serves_metrics { routes().merge(metrics::routes()) } else { routes() };
+    complete(routes.split_for_parts().0.merge(reference::viewer()), state)
+}
+
+/// `/metrics` alone, for a port of its own.
+pub fn metrics_router(state: AppState) -> Router {
+    complete(metrics::routes().split_for_parts().0, state)
+}
+
+/// Adds what stands around every handler.
+fn complete(routes: Router<AppState>, state: AppState) -> Router {
     routes
-        .merge(reference::viewer())
         .fallback(unknown_route)
         .method_not_allowed_fallback(method_not_allowed)
         // Inside the request id, so that the log can tell which request it was.
@@ -50,7 +62,7 @@ pub fn router(state: AppState) -> Router {
             let why = std::io::Error::other("a handler panicked");
             axum::response::IntoResponse::into_response(Problem::internal(&why))
         }))
-        .layer(middleware::from_fn(request_id::identify))
+        .layer(middleware::from_fn_with_state(state.metrics.clone(), request_id::identify))
         .with_state(state)
 }
 

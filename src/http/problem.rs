@@ -2,6 +2,7 @@
 
 use crate::domain::Faults;
 use crate::domain::fault::Fault;
+use crate::execution::Refusal;
 use crate::store::{Conflict, StoreError};
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -81,6 +82,10 @@ catalogue! {
     Unreadable = "unreadable", CONFLICT, "What is stored cannot be read";
     /// Somebody else changed it at the same time; read it again and repeat the change.
     Changed = "changed", CONFLICT, "It was changed at the same time";
+    /// The `Idempotency-Key` was used for a request with another body; nothing was run.
+    KeyReused = "idempotency_key_reused", CONFLICT, "The key was used for another request";
+    /// The first request with this `Idempotency-Key` still runs; repeat it later to get its answer.
+    InProgress = "request_in_progress", CONFLICT, "The first request with this key still runs";
     /// `If-Match` names another state than the present one.
     PreconditionFailed = "precondition_failed", PRECONDITION_FAILED, "It is not as If-Match says";
     /// The body is larger than this route takes.
@@ -97,8 +102,6 @@ catalogue! {
     Busy = "busy", TOO_MANY_REQUESTS, "Other changes of this tenant are under way";
     /// A fault of the service. The request id finds it in the log.
     Internal = "internal", INTERNAL_SERVER_ERROR, "The service failed";
-    /// The contract has it, this version does not yet; nothing was done.
-    NotImplemented = "not_implemented", NOT_IMPLEMENTED, "Not available in this version";
     /// The database is away; nothing was done. `Retry-After` says when to try again.
     Unavailable = "unavailable", SERVICE_UNAVAILABLE, "The service is not available at the moment";
 }
@@ -200,6 +203,23 @@ impl Problem {
     /// Its code.
     pub const fn code(&self) -> Code {
         self.code
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Store(error) => error.into(),
+            Refusal::OtherBody => Self::new(
+                Code::KeyReused,
+                "a request with this Idempotency-Key said something else; nothing was run. Take a new key for a new request",
+            ),
+            Refusal::StillRuns => Self::new(
+                Code::InProgress,
+                "the first request with this Idempotency-Key still runs; repeat the request later to get its answer",
+            ),
+            Refusal::Stopping => Self::new(Code::Unavailable, "the service is shutting down; repeat the request"),
+        }
     }
 }
 

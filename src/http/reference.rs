@@ -36,7 +36,7 @@ pub(super) fn viewer() -> Router<AppState> {
         (name = "calls", description = "Running calls, and their log"),
         (name = "mcp", description = "The tenant's tools as an MCP server"),
         (name = "reference", description = "This document"),
-        (name = "health", description = "Probes")
+        (name = "health", description = "Probes, and metrics for Prometheus")
     ),
     components(schemas(ProblemView))
 )]
@@ -58,7 +58,7 @@ async fn openapi() -> Result<Response, Problem> {
 /// The reference as an `OpenAPI` document: what the handlers say of themselves, and what holds for all of them.
 pub fn document() -> Value {
     let mut api = Reference::openapi();
-    api.merge(super::routes().into_openapi());
+    api.merge(super::routes().merge(super::metrics::routes()).into_openapi());
     let mut document = serde_json::to_value(&api).unwrap_or_default();
     document["components"]["securitySchemes"] = json!({
         "key": {"type": "http", "scheme": "bearer", "description": "An API key, `thk_…`"}
@@ -124,7 +124,8 @@ fn applies(code: Code, path: &str, method: &str, operation: &Map<String, Value>,
         Code::MalformedBody | Code::BodyTooLarge | Code::UnsupportedMediaType | Code::RequestTimeout => body,
         Code::InvalidBody => body && !mcp, // said in JSON-RPC there
         Code::ForeignOrigin | Code::NotAcceptable => mcp,
-        Code::InvalidHeader | Code::NotImplemented => runs,
+        Code::InvalidHeader => runs,
+        Code::KeyReused | Code::InProgress => runs && !mcp,
         Code::InvalidReply => path.starts_with("/v1/formats/") && runs,
         Code::PreconditionFailed => has("header", "If-Match"),
         Code::Changed => writes && !path.starts_with("/v1/keys"),

@@ -1,13 +1,16 @@
 //! What every request shares.
 
 use super::problem::Problem;
-use crate::domain::{TenantFacts, TenantName};
+use super::remembered::Remembered;
+use crate::domain::{Outcome, TenantFacts, TenantName};
 use crate::egress::Egress;
-use crate::execution::{Executed, Executor, Journal, Lanes, Natives, Origin, Request};
+use crate::execution::{
+    Answer, CallLog, CrashPoint, Executed, Executor, Journal, Key, Ledger, Natives, Origin, Render, Request, Turns,
+};
 use crate::registry::Registries;
 use crate::store::Store;
 use crate::store::keys::StoredKey;
-use moka::future::Cache;
+use crate::telemetry::{CallEnd, Levels, Metrics};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,21 +18,36 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use uuid::Uuid;
 
-/// How long a key is taken without asking the database again: the promise is that a revoked one ends within 5 seconds.
-const KEY_LIFETIME: Duration = Duration::from_secs(4);
-/// How many keys are remembered.
-const MOST_KEYS: u64 = 100_000;
-
 /// What the operator decides about the service.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// How many tenants' compiled tools are kept in memory.
     pub cached_tenants: u64,
+    /// How long lists are served from memory while Postgres is away.
+    pub stale_lists: Duration,
+    /// Whether `/metrics` is one of this service's routes, and not served elsewhere.
+    pub serves_metrics: bool,
+    /// Where things are counted.
+    pub metrics: Metrics,
+    /// When a call's record has to be in the database.
+    pub call_log: CallLog,
+    /// How much longer than its calls may take a claimed request belongs to this process.
+    pub lease_grace: Duration,
+    /// Where to die, for tests.
+    pub crash_at: Option<CrashPoint>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { cached_tenants: 10_000 }
+        Self {
+            cached_tenants: 10_000,
+            stale_lists: Duration::from_mins(15),
+            serves_metrics: true,
+            metrics: Metrics::default(),
+            call_log: CallLog::default(),
+            lease_grace: Duration::from_secs(10),
+            crash_at: None,
+        }
     }
 }
 
@@ -41,12 +59,15 @@ pub struct AppState {
     pub(super) registries: Registries,
     pub(super) executor: Executor,
     /// Where schemas are compiled.
-    pub(super) compiling: Lanes,
+    pub(super) compiling: Turns,
     pub(super) journal: Journal,
+    pub(super) ledger: Ledger,
     /// What may be the key of a public id.
-    pub(super) keys: Cache<String, Arc<Vec<StoredKey>>>,
+    pub(super) keys: Remembered<String, Arc<Vec<StoredKey>>>,
     /// The tenants that operators act for.
-    pub(super) tenants: Cache<TenantName, TenantFacts>,
+    pub(super) tenants: Remembered<TenantName, TenantFacts>,
+    pub(super) metrics: Metrics,
+    pub(super) serves_metrics: bool,
     running: TaskTracker,
     draining: Arc<AtomicBool>,
 }
@@ -54,13 +75,19 @@ pub struct AppState {
 impl AppState {
     /// Puts the service together.
     pub fn new(store: Store, egress: Egress, natives: Natives, settings: Settings) -> Self {
+        let Settings { cached_tenants, stale_lists, serves_metrics, metrics, call_log, lease_grace, crash_at } =
+            settings;
+        let registries = Registries::new(store.clone(), natives.entries(), cached_tenants).stale_for(stale_lists);
         Self {
-            registries: Registries::new(store.clone(), natives.entries(), settings.cached_tenants),
-            executor: Executor::new(egress.clone(), natives),
-            compiling: Lanes::default(),
-            journal: Journal::new(store.clone()),
-            keys: Cache::builder().max_capacity(MOST_KEYS).time_to_live(KEY_LIFETIME).build(),
-            tenants: Cache::builder().max_capacity(MOST_KEYS).time_to_live(KEY_LIFETIME).build(),
+            registries: registries.measured_by(metrics.clone()),
+            executor: Executor::new(egress.clone(), natives).measured_by(metrics.clone()),
+            compiling: Turns::default(),
+            journal: Journal::start(store.clone(), call_log, metrics.clone()),
+            ledger: Ledger::start(store.clone(), lease_grace, crash_at),
+            keys: Remembered::new(store.clone()),
+            tenants: Remembered::new(store.clone()),
+            metrics,
+            serves_metrics,
             running: TaskTracker::new(),
             draining: Arc::default(),
             store,
@@ -74,10 +101,11 @@ impl AppState {
             return Ok(Vec::new());
         }
         self.journal.is_open().await?;
-        let (executor, journal) = (self.executor.clone(), self.journal.clone());
+        let (executor, journal, metrics) = (self.executor.clone(), self.journal.clone(), self.metrics.clone());
         let work = async move {
             let (tenant, request_id) = (request.registry.tenant().id, request.request_id.clone());
             let executed = executor.run(request).await;
+            count(&metrics, &origin, &executed);
             journal.record(tenant, &request_id, &origin, &executed).await;
             executed
         };
@@ -85,16 +113,48 @@ impl AppState {
         task.await.map_err(|why| Problem::internal(&why))
     }
 
+    /// Answers a request that came with a key, in a task of its own: a caller that hangs up changes nothing.
+    pub(super) async fn execute_once(
+        &self,
+        request: Request,
+        origin: Origin,
+        key: Key,
+        render: Box<Render>,
+    ) -> Result<Answer, Problem> {
+        let (executor, ledger) = (self.executor.clone(), self.ledger.clone());
+        let work = async move { Box::pin(ledger.run(&executor, request, &origin, key, &*render)).await };
+        let task = self.running.spawn(work.instrument(tracing::Span::current()));
+        Ok(task.await.map_err(|why| Problem::internal(&why))??)
+    }
+
+    /// What this process has claimed, for the work beside the requests.
+    pub fn ledger(&self) -> Ledger {
+        self.ledger.clone()
+    }
+
     /// Forgets what is remembered of a tenant that was changed or removed.
     pub(super) async fn forget_tenants(&self, id: Uuid) {
         self.registries.forget(id).await;
-        self.tenants.invalidate_all();
-        self.keys.invalidate_all();
+        self.tenants.forget_all();
+        self.keys.forget_all();
+    }
+
+    /// The metrics as they are read at `/metrics`.
+    pub fn exposition(&self) -> String {
+        let connections = self.store.connections();
+        self.metrics.exposition(Levels {
+            connections_used: connections.used,
+            connections_idle: connections.idle,
+            connections_most: connections.most,
+            snapshots: self.registries.count(),
+            database_up: self.store.away_for().is_none(),
+        })
     }
 
     /// Takes the service out of rotation: it is not ready any more, and what runs may finish.
     pub fn start_draining(&self) {
         self.draining.store(true, Ordering::Relaxed);
+        self.ledger.stop();
     }
 
     pub(super) fn is_draining(&self) -> bool {
@@ -106,5 +166,18 @@ impl AppState {
         self.start_draining();
         self.running.close();
         self.running.wait().await;
+        self.journal.finish().await;
+        self.ledger.finish().await;
+    }
+}
+
+fn count(metrics: &Metrics, origin: &Origin, executed: &[Executed]) {
+    for call in executed {
+        let status = call.outcome.status().as_str();
+        let code = match &call.outcome {
+            Outcome::Success(_) => None,
+            Outcome::Failure(failure) => Some(failure.code),
+        };
+        metrics.call_ended(CallEnd { format: origin.format, handler: call.handler, status, code });
     }
 }

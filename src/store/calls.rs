@@ -1,7 +1,7 @@
 //! The log of calls.
 
 use super::json::Json;
-use super::{Page, PageRequest, Store, StoreError};
+use super::{PLAN_ANEW, Page, PageRequest, Store, StoreError};
 use serde_json::value::RawValue;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -45,6 +45,25 @@ pub struct CallRow {
     pub key_id: String,
     /// When it began.
     pub created_at: OffsetDateTime,
+}
+
+impl CallRow {
+    /// About how much memory its texts take.
+    pub fn bytes(&self) -> usize {
+        let document = |value: &Option<Box<RawValue>>| value.as_ref().map_or(0, |value| value.get().len());
+        let text = |value: &Option<String>| value.as_ref().map_or(0, String::len);
+        let texts = self.tool.len() + text(&self.call_id) + text(&self.error_message) + text(&self.diagnostic);
+        std::mem::size_of::<Self>() + texts + document(&self.input) + document(&self.result)
+    }
+}
+
+/// A call and whose it is.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// The tenant.
+    pub tenant: Uuid,
+    /// The call.
+    pub call: CallRow,
 }
 
 /// The columns of a logged call.
@@ -107,54 +126,15 @@ pub struct Filter {
     pub until: Option<OffsetDateTime>,
 }
 
-/// Logs the calls of one request, in one statement.
-pub async fn append(store: &Store, tenant: Uuid, calls: &[CallRow]) -> Result<(), StoreError> {
-    if calls.is_empty() {
-        return Ok(());
+/// The least id of a call that began at this time or later.
+pub(super) fn first_id(time: OffsetDateTime) -> Uuid {
+    let nanos = time.unix_timestamp_nanos();
+    let millis = nanos.div_euclid(1_000_000) + i128::from(nanos.rem_euclid(1_000_000) > 0);
+    match u128::try_from(millis) {
+        Err(_) => Uuid::nil(),
+        Ok(millis) if millis >> 48 > 0 => Uuid::max(),
+        Ok(millis) => Uuid::from_u128(millis << 80),
     }
-    let text = |value: &Option<Box<RawValue>>| value.as_ref().map(|value| value.get().to_owned());
-    // One array a column. Documents go as text, since Postgres takes any text as json that JSON takes.
-    let logged = sqlx::query!(
-        r#"insert into calls (tenant_id, id, tool, tool_version, format, call_id, caller, status, input, result,
-             error_code, error_message, diagnostic, repairs, attempts, duration_ms, request_id, key_id, created_at)
-           select $1, id, tool, tool_version, format, call_id, caller, status, input::json, result::json, error_code,
-             error_message, diagnostic, repairs::json, attempts, duration_ms, request_id, key_id, created_at
-           from unnest($2::uuid[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::text[], $8::text[],
-             $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::integer[],
-             $16::bigint[], $17::text[], $18::text[], $19::timestamptz[])
-             as c (id, tool, tool_version, format, call_id, caller, status, input, result, error_code, error_message,
-               diagnostic, repairs, attempts, duration_ms, request_id, key_id, created_at)"#,
-        tenant,
-        &column(calls, |call| call.id),
-        &column(calls, |call| printable(&call.tool)),
-        &column(calls, |call| call.tool_version) as &[Option<i32>],
-        &column(calls, |call| call.format.clone()) as &[Option<String>],
-        &column(calls, |call| call.call_id.as_deref().map(printable)) as &[Option<String>],
-        &column(calls, |call| call.caller.clone()),
-        &column(calls, |call| call.status.clone()),
-        &column(calls, |call| text(&call.input)) as &[Option<String>],
-        &column(calls, |call| text(&call.result)) as &[Option<String>],
-        &column(calls, |call| call.error_code.clone()) as &[Option<String>],
-        &column(calls, |call| call.error_message.as_deref().map(printable)) as &[Option<String>],
-        &column(calls, |call| call.diagnostic.as_deref().map(printable)) as &[Option<String>],
-        &column(calls, |call| serde_json::json!(call.repairs).to_string()),
-        &column(calls, |call| call.attempts),
-        &column(calls, |call| call.duration_ms),
-        &column(calls, |call| printable(&call.request_id)),
-        &column(calls, |call| call.key_id.clone()),
-        &column(calls, |call| call.created_at)
-    );
-    logged.execute(&store.pool).await?;
-    Ok(())
-}
-
-fn column<T>(calls: &[CallRow], of: impl Fn(&CallRow) -> T) -> Vec<T> {
-    calls.iter().map(of).collect()
-}
-
-/// A text without NUL, the one character that a text column does not take.
-fn printable(text: &str) -> String {
-    text.replace('\0', "\u{fffd}")
 }
 
 /// Finds a call.
@@ -177,22 +157,25 @@ pub async fn list(
     filter: &Filter,
     page: &PageRequest<Uuid>,
 ) -> Result<Page<CallRow>, StoreError> {
+    // Times are bounds of the id, so that a page is read from an index from where it begins, and days outside are not touched.
+    let from = filter.since.map_or(Uuid::nil(), first_id);
+    let to = filter.until.map_or(Uuid::max(), first_id).min(page.after.unwrap_or(Uuid::max()));
     let rows = sqlx::query_as!(
         Row,
         r#"select id, tool, tool_version, format, call_id, caller, status, input as "input: _", result as "result: _",
              error_code, error_message, diagnostic, repairs as "repairs: _", attempts, duration_ms, request_id, key_id, created_at
-           from calls where tenant_id = $1 and ($2::uuid is null or id < $2)
+           from calls where tenant_id = $1 and id >= $2 and id < $3
              and ($4::text is null or tool = $4) and ($5::text is null or status = $5)
-             and ($6::timestamptz is null or created_at >= $6) and ($7::timestamptz is null or created_at < $7)
-           order by id desc limit $3"#,
+           order by id desc limit $6"#,
         tenant,
-        page.after,
-        page.limit + 1,
+        from,
+        to,
         filter.tool,
         filter.status,
-        filter.since,
-        filter.until
+        page.limit + 1
     );
-    let rows = rows.fetch_all(&store.pool).await?;
+    let mut reading = store.pool.begin_with(PLAN_ANEW).await?;
+    let rows = rows.fetch_all(&mut *reading).await?;
+    reading.commit().await?;
     Ok(Page::of(rows.into_iter().map(CallRow::from).collect(), page.limit))
 }

@@ -9,6 +9,9 @@ pub enum StoreError {
     /// Postgres is away, too busy, or refused the statement.
     #[error("the database refused or did not answer: {0}")]
     Database(#[source] sqlx::Error),
+    /// Postgres was away when it was last asked, and was not asked again.
+    #[error("the database is away")]
+    Away,
     /// A migration failed.
     #[error("the schema could not be brought up to date: {0}")]
     Migration(#[source] sqlx::migrate::MigrateError),
@@ -47,9 +50,9 @@ impl From<sqlx::Error> for StoreError {
         match constraint.as_deref() {
             Some("tools_pkey" | "handlers_name_key" | "tenants_name_key") => Self::Conflict(Conflict::NameTaken),
             Some("tools_handler_fkey") => Self::Conflict(Conflict::HandlerInUse),
-            Some(
-                "keys_tenant_id_fkey" | "handlers_tenant_id_fkey" | "tools_tenant_id_fkey" | "calls_tenant_id_fkey",
-            ) => Self::Conflict(Conflict::NoSuchTenant),
+            Some("keys_tenant_id_fkey" | "handlers_tenant_id_fkey" | "tools_tenant_id_fkey") => {
+                Self::Conflict(Conflict::NoSuchTenant)
+            }
             _ => Self::Database(error),
         }
     }
@@ -58,6 +61,9 @@ impl From<sqlx::Error> for StoreError {
 impl StoreError {
     /// Whether the database is away or too busy, so that the same request may succeed later.
     pub fn is_unavailable(&self) -> bool {
+        if matches!(self, Self::Away) {
+            return true;
+        }
         let Self::Database(error) = self else { return false };
         match error {
             sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed => true,
@@ -67,6 +73,11 @@ impl StoreError {
                 .is_some_and(|code| ["08", "53", "57P", "25006"].iter().any(|class| code.starts_with(class))),
             _ => false,
         }
+    }
+
+    /// The database is known to be away, and was not asked again.
+    pub const fn away() -> Self {
+        Self::Database(sqlx::Error::PoolTimedOut)
     }
 
     /// A row that cannot be read.

@@ -4,24 +4,32 @@
 //! finder without a tenant but the operator's. "Not found" is `None`. Which constraint refused a write decides what the
 //! conflict is, never the text of an error.
 
+mod availability;
+mod call_append;
 pub mod calls;
+pub mod claims;
 mod error;
 pub mod handlers;
+pub mod inspection;
 mod json;
 pub mod keys;
 mod page;
 pub mod registry;
+pub mod retention;
 mod seal;
 pub mod tenants;
 mod tool_row;
 pub mod tool_versions;
 pub mod tools;
+mod writer;
 
+use availability::Availability;
 pub use error::{Conflict, StoreError};
 pub use json::Json;
 pub use page::{Page, PageRequest};
 pub use seal::{MasterKey, Vault};
 pub use tool_row::BrokenRow;
+pub use writer::Writer;
 
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{Connection, PgConnection, PgPool};
@@ -33,13 +41,34 @@ use std::time::Duration;
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!();
 
 /// How long a request waits for a connection. Short: when Postgres is away, callers are to hear it at once.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The records in which the pool says how long somebody waited for a connection: their target, and the field with the seconds.
+pub const WAITS: (&str, &str) = ("sqlx::pool::acquire", "acquired_after_secs");
+/// After how long a connection that was not used is tried before it is used again.
+const TRUSTED: Duration = Duration::from_secs(1);
+
+/// Begins a transaction whose statements are planned for their very values. A plan that is made once for all values reads the
+/// log from end to end for some, and one that was made while a table was small does so until somebody has counted it again.
+const PLAN_ANEW: &str = "begin; set local plan_cache_mode = force_custom_plan";
 
 /// The database, with the keys that open its sealed columns. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     pool: PgPool,
     vault: Arc<Vault>,
+    availability: Arc<Availability>,
+}
+
+/// The pool at a moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Connections {
+    /// Those that are at work.
+    pub used: usize,
+    /// Those that wait for work.
+    pub idle: usize,
+    /// The most that there may be.
+    pub most: u32,
 }
 
 impl Store {
@@ -49,10 +78,23 @@ impl Store {
         let pool = PgPoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(ACQUIRE_TIMEOUT)
+            .acquire_time_level(log::LevelFilter::Trace)
+            .test_before_acquire(false)
+            .before_acquire(|connection, about| {
+                Box::pin(async move {
+                    if about.idle_for > TRUSTED {
+                        connection.ping().await?;
+                    }
+                    Ok(true)
+                })
+            })
             .connect_with(options.clone())
             .await;
         match pool {
-            Ok(pool) => Ok(Self { pool, vault: Arc::new(vault) }),
+            Ok(pool) => {
+                let availability = Availability::of(options);
+                Ok(Self { pool, vault: Arc::new(vault), availability })
+            }
             Err(sqlx::Error::PoolTimedOut) => Err(Self::refusal(&options).await.into()),
             Err(error) => Err(error.into()),
         }
@@ -84,10 +126,19 @@ impl Store {
         Ok(applied.fetch_one(&self.pool).await?.is_some_and(|applied| applied >= newest))
     }
 
-    /// Whether the database answers.
+    /// Whether the database answers. Asked while it is known to be away, it says so at once.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        sqlx::query_scalar!("select 1").fetch_one(&self.pool).await?;
-        Ok(())
+        self.noticing(async {
+            sqlx::query_scalar!("select 1").fetch_one(&self.pool).await?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// How the pool is used now.
+    pub fn connections(&self) -> Connections {
+        let (size, idle) = (self.pool.size() as usize, self.pool.num_idle());
+        Connections { used: size.saturating_sub(idle), idle, most: self.pool.options().get_max_connections() }
     }
 
     /// Closes the connections, once what runs on them has ended.

@@ -109,7 +109,7 @@ pub async fn load(store: &Store, tenant: Uuid) -> Result<Option<Loaded>, StoreEr
            where n.id = $1 order by t.name"#,
         tenant
     );
-    let rows = rows.fetch_all(&store.pool).await?;
+    let rows = store.noticing(async { Ok(rows.fetch_all(&store.pool).await?) }).await?;
     let store = store.clone();
     let built = tokio::task::spawn_blocking(move || assemble(&store, tenant, rows));
     built.await.map_err(|e| StoreError::inconsistent("tenants", tenant, e))?

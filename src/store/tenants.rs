@@ -82,9 +82,15 @@ pub async fn update(
     changed.fetch_optional(&store.pool).await?.ok_or(StoreError::Conflict(Conflict::Changed))
 }
 
-/// Removes a tenant with everything that it owns, if it is still as the writer saw it.
+/// Removes a tenant with everything that it owns, if it is still as the writer saw it. Its log cannot be read any more from then
+/// on, and is removed piece by piece.
 pub async fn delete(store: &Store, id: Uuid, seen: OffsetDateTime) -> Result<(), StoreError> {
-    let gone = sqlx::query!("delete from tenants where id = $1 and updated_at = $2", id, seen);
+    let gone = sqlx::query!(
+        "with gone as (delete from tenants where id = $1 and updated_at = $2 returning id)
+         insert into departed_tenants (tenant_id) select id from gone",
+        id,
+        seen
+    );
     if gone.execute(&store.pool).await?.rows_affected() == 0 {
         return Err(StoreError::Conflict(Conflict::Changed));
     }

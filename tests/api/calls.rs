@@ -210,19 +210,6 @@ async fn a_request_may_ask_for_less_time_and_not_for_more() {
 }
 
 #[tokio::test]
-async fn what_must_not_be_believed_to_be_in_force_is_refused() {
-    let service = TestService::start().await;
-    let acme = service.tenant("acme").await;
-    let client = acme.agent.with("idempotency-key", "k1");
-    client
-        .post("/v1/tools/calculate/calls", &json!({"input": {"expression": "1"}}))
-        .await
-        .problem(501, "not_implemented");
-    client.post("/v1/formats/toolhook/calls", &json!({"reply": []})).await.problem(501, "not_implemented");
-    assert_eq!(acme.viewer.get("/v1/calls").await.with(200)["data"], json!([]));
-}
-
-#[tokio::test]
 async fn a_trace_is_passed_on() {
     let service = TestService::start().await;
     let acme = service.tenant("acme").await;

@@ -10,18 +10,22 @@
 )]
 
 mod call_log;
+mod call_log_outage;
 mod calls;
 mod compatibility;
 mod crowd;
 mod handlers;
 mod hostile;
+mod idempotency;
 mod keys;
 mod lists;
 mod mcp;
+mod metrics;
 mod problems;
 mod providers;
 mod reference;
 mod repairs;
+mod retention;
 mod schemas;
 mod secrets;
 mod support;

@@ -36,9 +36,11 @@ const NEEDED: &[(&str, &str, Option<&str>)] = &[
     ("POST", "/v1/formats/{format}/calls", Some("agent")),
     ("GET", "/v1/calls", Some("viewer")),
     ("GET", "/v1/calls/{id}", Some("viewer")),
+    ("POST", "/mcp", Some("agent")),
     ("GET", "/v1/openapi.json", None),
     ("GET", "/livez", None),
     ("GET", "/readyz", None),
+    ("GET", "/metrics", None),
 ];
 
 const ROLES: [&str; 5] = ["viewer", "agent", "editor", "admin", "operator"];

@@ -336,7 +336,7 @@ async fn a_handler_in_place_lives_and_dies_with_its_tool() {
     assert!(seen.is_signed_with(&secret));
     acme.editor.delete("/v1/tools/t").await.with(204);
     let dump = service.database.dump().await;
-    let handlers = dump.split("handlers\n").nth(1).and_then(|rest| rest.split("keys\n").next()).unwrap();
+    let handlers = dump.split("handlers\n").nth(1).and_then(|rest| rest.split("idempotency_keys\n").next()).unwrap();
     assert_eq!(handlers.trim(), "", "the handler outlived its tool");
 }
 

@@ -8,11 +8,37 @@ use serde_json::Value;
 
 pub(crate) struct Answer {
     pub(crate) status: u16,
+    /// The status line and the headers.
+    pub(crate) head: String,
+    /// The body as text.
+    pub(crate) text: String,
+    /// The body, if it is JSON.
     pub(crate) body: Value,
+}
+
+impl Answer {
+    /// A header's value.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let named = |line: &str| line.split_once(": ").is_some_and(|(known, _)| known.eq_ignore_ascii_case(name));
+        self.head.lines().find(|line| named(line)).and_then(|line| Some(line.split_once(": ")?.1))
+    }
 }
 
 /// Sends a request as the holder of `key`, and reads the whole answer. An error means that there was no (whole) answer.
 pub(crate) fn send(base_url: &str, key: &str, method: &str, path: &str, body: Option<&Value>) -> io::Result<Answer> {
+    send_with(base_url, &[("authorization", &format!("Bearer {key}"))], method, path, body)
+}
+
+/// The same with any headers.
+pub(crate) fn send_with(
+    base_url: &str,
+    headers: &[(&str, &str)],
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> io::Result<Answer> {
+    let headers: Vec<String> = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let headers = headers.concat();
     let host = base_url.strip_prefix("http://").unwrap();
     let body = body.map(Value::to_string).unwrap_or_default();
     let length = body.len();
@@ -20,7 +46,7 @@ pub(crate) fn send(base_url: &str, key: &str, method: &str, path: &str, body: Op
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
     write!(
         stream,
-        "{method} {path} HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {key}\r\nconnection: close\r\n\
+        "{method} {path} HTTP/1.1\r\nhost: {host}\r\n{headers}connection: close\r\n\
          content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
     )?;
     let mut answer = String::new();
@@ -34,5 +60,6 @@ pub(crate) fn send(base_url: &str, key: &str, method: &str, path: &str, body: Op
     if cut_off {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
-    Ok(Answer { status, body: serde_json::from_str(body).unwrap_or(Value::Null) })
+    let (head, text) = (head.to_owned(), body.to_owned());
+    Ok(Answer { status, body: serde_json::from_str(&text).unwrap_or(Value::Null), head, text })
 }

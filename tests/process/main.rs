@@ -4,8 +4,13 @@
 
 mod commands;
 mod crash;
+mod crash_points;
 mod dev;
+mod doctor;
 mod http;
+mod outage;
 mod process;
 mod serve;
 mod stopping;
+mod telemetry;
+mod webhook;

@@ -142,7 +142,7 @@ impl Server {
         let number = fs::read_dir(scratch.path()).unwrap().count();
         let (out, err) = (scratch.path().join(format!("{number}.out")), scratch.path().join(format!("{number}.err")));
         let (stdout, stderr) = (File::create(&out).unwrap(), File::create(&err).unwrap());
-        let child = command.env("TOOLHOOK_LOG_FORMAT", "text").stdout(stdout).stderr(stderr).spawn().unwrap();
+        let child = command.stdout(stdout).stderr(stderr).spawn().unwrap();
         Self { child, out, err, base_url: String::new() }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use crate::process::{Scratch, Server, finish, toolhook};
+use crate::process::{Credentials, Scratch, Server, finish, tool, toolhook};
 
 const MASTER_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
@@ -20,10 +20,20 @@ fn everything_that_is_missing_or_wrong_is_told_at_once() {
         .env("TOOLHOOK_EGRESS_ALLOW", "10.0.0.0/8,10.0.0.0/33")
         .env("TOOLHOOK_DATABASE_CONNECTIONS", "many")
         .env("TOOLHOOK_SHUTDOWN_GRACE_MS", "-1")
+        .env("TOOLHOOK_CALL_LOG", "sometimes")
         .env("TOOLHOOK_LOG_FORMAT", "xml");
     finish(&mut wrong).complains(
         2,
-        &["DATABASE_URL", "TOOLHOOK_MASTER_KEY", "10.0.0.0/33", "CONNECTIONS", "GRACE_MS", "LISTEN", "LOG_FORMAT"],
+        &[
+            "DATABASE_URL",
+            "TOOLHOOK_MASTER_KEY",
+            "10.0.0.0/33",
+            "CONNECTIONS",
+            "GRACE_MS",
+            "LISTEN",
+            "LOG_FORMAT",
+            "durable or relaxed",
+        ],
     );
     let mut short = toolhook(&["serve"]);
     short.env("DATABASE_URL", "postgres://u@db/x").env("TOOLHOOK_MASTER_KEY", "AAAA");
@@ -39,6 +49,13 @@ fn help_names_every_setting() {
         .into_iter()
         .chain(["TOOLHOOK_LISTEN", "TOOLHOOK_EGRESS_ALLOW", "TOOLHOOK_DATABASE_CONNECTIONS", "TOOLHOOK_CACHED_TENANTS"])
         .chain(["TOOLHOOK_LOG", "TOOLHOOK_LOG_FORMAT", "TOOLHOOK_MIGRATE", "TOOLHOOK_SHUTDOWN_GRACE_MS"])
+        .chain([
+            "TOOLHOOK_CALL_LOG",
+            "TOOLHOOK_SHUTDOWN_DELAY_MS",
+            "TOOLHOOK_STALE_LISTS_MS",
+            "TOOLHOOK_METRICS_LISTEN",
+            "TOOLHOOK_OTLP_ENDPOINT",
+        ])
         .chain(["--no-migrate", "127.0.0.1:8080", "milliseconds"])
     {
         assert!(help.out.contains(name), "{name} is missing from:\n{}", help.out);
@@ -87,4 +104,17 @@ fn it_serves_a_schema_that_is_new_enough() {
     assert_eq!(server.get("", "/livez").unwrap().status, 200, "alive without a database");
     assert_eq!(server.get("", "/readyz").unwrap().status, 503, "and not ready");
     server.stop(Signal::SIGTERM);
+}
+
+#[test]
+fn another_master_key_is_refused_before_anything_is_served() {
+    let scratch = Scratch::new();
+    let server = Server::dev(&scratch);
+    let keys = Credentials::read(&scratch.data_dir());
+    server.expect(201, &keys.demo_key, ("POST", "/v1/tools"), Some(&tool("sealed", "http://127.0.0.1:9/")));
+    server.stop(Signal::SIGTERM);
+    fs::write(scratch.data_dir().join("master_key"), MASTER_KEY).unwrap();
+    let mut again = toolhook(&["dev", "--listen", "127.0.0.1:0"]);
+    again.arg("--data-dir").arg(scratch.data_dir());
+    finish(&mut again).complains(1, &["not the master key", "TOOLHOOK_MASTER_KEY"]);
 }

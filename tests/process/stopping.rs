@@ -58,6 +58,34 @@ fn a_running_call_is_finished_and_answered() {
     postgres_is_gone(&scratch.data_dir());
 }
 
+/// What a load balancer needs: first it is told, then it is given time, and until then its requests are answered.
+#[test]
+fn readiness_goes_first_and_requests_are_served_for_the_delay() {
+    let scratch = Scratch::new();
+    let mut dev = toolhook(&["dev", "--listen", "127.0.0.1:0"]);
+    dev.env("TOOLHOOK_DATA_DIR", scratch.data_dir()).env("TOOLHOOK_SHUTDOWN_DELAY_MS", "1500");
+    let mut server = Server::start(&scratch, &mut dev);
+    let key = Credentials::read(&scratch.data_dir()).demo_key;
+    server.signal(Signal::SIGTERM);
+    let began = Instant::now();
+    while server.get("", "/readyz").unwrap().status != 503 {
+        assert!(began.elapsed() < Duration::from_secs(1), "still ready");
+    }
+    let body = serde_json::json!({"input": {"expression": "1"}});
+    server.expect(200, &key, ("POST", "/v1/tools/calculate/calls"), Some(&body));
+    assert_eq!(server.get("", "/livez").unwrap().status, 200);
+    assert_eq!(server.ended().code(), Some(0), "{}", server.logged());
+    assert!(began.elapsed() >= Duration::from_millis(1_400), "{:?}", began.elapsed());
+
+    let mut server = Server::start(&scratch, dev.env("TOOLHOOK_SHUTDOWN_DELAY_MS", "60000"));
+    server.signal(Signal::SIGTERM);
+    std::thread::sleep(Duration::from_millis(200));
+    let began = Instant::now();
+    server.signal(Signal::SIGTERM);
+    assert_eq!(server.ended().code(), Some(1), "{}", server.logged());
+    assert!(began.elapsed() < Duration::from_secs(5), "a second signal ends the delay: {:?}", began.elapsed());
+}
+
 #[test]
 fn a_second_signal_does_not_wait() {
     let scratch = Scratch::new();

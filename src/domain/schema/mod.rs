@@ -9,7 +9,9 @@ mod metered;
 mod places;
 mod unique;
 mod words;
+mod write_only;
 
+use super::json::Object;
 use super::mismatch::{self, Mismatch};
 use super::violation::Violation;
 use jsonschema::Validator;
@@ -44,6 +46,7 @@ struct Compiled {
     value: Value,
     validator: Validator<Counted>,
     prices: Prices,
+    has_write_only: bool,
 }
 
 /// What is wrong with a schema: a JSON Pointer into it, and a sentence for its author.
@@ -89,7 +92,8 @@ impl InputSchema {
         }
         let facts = gate::check(&value).map_err(|fault| vec![fault])?;
         let (validator, prices) = compile::compile(&value, facts).map_err(|fault| vec![fault])?;
-        Ok(Self(Arc::new(Compiled { raw: raw.to_owned(), value, validator, prices })))
+        let has_write_only = write_only::occurs(&value);
+        Ok(Self(Arc::new(Compiled { raw: raw.to_owned(), value, validator, prices, has_write_only })))
     }
 
     /// The text, byte for byte as it was written.
@@ -100,6 +104,16 @@ impl InputSchema {
     /// The schema as a value, keys in the order in which they were written.
     pub fn value(&self) -> &Value {
         &self.0.value
+    }
+
+    /// An input as the log may have it: values that the schema calls `writeOnly` are `"***"`, and all of them are where it
+    /// takes too long to find out.
+    pub fn masked(&self, input: &Object) -> Object {
+        if !self.0.has_write_only {
+            return input.clone();
+        }
+        let masked = meter::within(Budget::for_masking(), || write_only::masked(&self.0.value, input));
+        masked.unwrap_or_else(|Exhausted| write_only::all_masked(input))
     }
 
     /// Holds a value against the schema; the violations are bounded in number and length and never repeat the value.

@@ -48,6 +48,7 @@ pub(super) struct Place {
 }
 
 /// All places of a schema; the first is its root.
+#[expect(clippy::struct_field_names, reason = "the places are what it is about")]
 #[derive(Debug, Default)]
 pub(super) struct Places {
     pub(super) all: Vec<Place>,
@@ -238,7 +239,7 @@ fn memory(value: &Value) -> u64 {
     }
 }
 
-fn percent_decoded(fragment: &str) -> String {
+pub(super) fn percent_decoded(fragment: &str) -> String {
     let mut bytes = fragment.bytes();
     let mut decoded = Vec::with_capacity(fragment.len());
     while let Some(byte) = bytes.next() {

@@ -2,7 +2,7 @@
 //!
 //! There are three spellings: an object or array sent as its JSON text, a number or boolean sent as its exact text, and a
 //! null for an optional property that takes none. (The fourth, all arguments encoded twice, is
-//! [`arguments::read`](crate::domain::arguments::read)'s.) Nothing is guessed:
+//! [`crate::domain::arguments::read`]'s.) Nothing is guessed:
 //!
 //! - Only what the schema finds fault with is touched, and only in a value that does not fit: a text stays a text
 //!   wherever the schema takes it.

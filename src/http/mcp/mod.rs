@@ -20,6 +20,8 @@ use super::AppState;
 use super::auth::Agent;
 use super::calls::{self, About, CallHeaders};
 use super::extract::{JsonText, MAX_REPLY, Query};
+use super::formats;
+use super::idempotency;
 use super::problem::Problem;
 use axum::extract::{FromRequestParts, State};
 use axum::http::HeaderMap;
@@ -60,7 +62,8 @@ struct McpHeaders {
 #[utoipa::path(post, path = "/mcp", operation_id = "mcp", tag = "mcp", request_body = McpMessage,
     params(("tag" = Option<Vec<String>>, Query, description = "Only tools with this tag; repeated: with all of them. Others are neither listed nor called"), McpHeaders, CallHeaders),
     responses(
-        (status = 200, description = "The answer: a result, or an error that is about the request's content", body = McpAnswer),
+        (status = 200, description = "The answer: a result, or an error that is about the request's content", body = McpAnswer,
+            headers(("Toolhook-Stale" = Option<u64>, description = "`tools/list`: the database is away, and the list is as it was this many seconds ago"))),
         (status = 202, description = "A notification was taken"),
         (status = 400, description = "`-32700` no JSON, `-32600` no message of the protocol, `-32602` no parameters, `-32020` a header says something else than the body, `-32022` a revision that is not known", body = McpRefusal),
         (status = 404, description = "From 2026-07-28 on: `-32601` there is no such method", body = McpRefusal)))]
@@ -74,6 +77,7 @@ async fn serve(
 ) -> Result<Response, Problem> {
     let tags = query.all("tag");
     query.finish()?;
+    idempotency::refuse(&headers)?;
     let message = match Message::read(&text) {
         Ok(message) => message,
         Err(refusal) => return refusal.response(),
@@ -85,7 +89,11 @@ async fn serve(
     let Some(id) = message.id().cloned() else { return Ok(reply::taken()) };
     let registry = calls::registry(&state, &access).await?;
     let exchange = Exchange { state: &state, access, about, registry, tags, revision: revision.clone() };
-    reply::answer(id, &revision, exchange.answer(&message).await)
+    let mut response = reply::answer(id, &revision, exchange.answer(&message).await)?;
+    if message.method() == "tools/list" {
+        formats::mark_stale(&state, &mut response);
+    }
+    Ok(response)
 }
 
 /// The headers of a request that may be looked at further.

@@ -37,7 +37,11 @@ impl Answer {
         std::str::from_utf8(&self.body).unwrap()
     }
 
+    /// The body; a text that is no JSON counts as a string.
     pub(crate) fn json(&self) -> Value {
+        if self.header("content-type").is_some_and(|kind| kind.starts_with("text/")) {
+            return self.text().into();
+        }
         serde_json::from_slice(&self.body).unwrap_or_else(|why| panic!("{why}: {self:?}"))
     }
 

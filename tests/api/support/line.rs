@@ -1,6 +1,7 @@
 //! The line between a service and its database, which a test can cut.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use tokio::io::copy_bidirectional;
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::CancellationToken;
@@ -10,7 +11,8 @@ use url::Url;
 /// Hands bytes between a socket of its own and the server's.
 pub(crate) struct Line {
     url: Url,
-    cut: CancellationToken,
+    /// Cancelled while the line is cut.
+    cut: Arc<Mutex<CancellationToken>>,
     _folder: tempfile::TempDir,
 }
 
@@ -24,16 +26,19 @@ impl Line {
         let listener = UnixListener::bind(socket(folder.path())).unwrap();
         let ours = folder.path().to_str().unwrap().to_owned();
         url.query_pairs_mut().clear().append_pair("host", &ours).append_pair("sslmode", "disable");
-        let (cut, tasks, server) = (CancellationToken::new(), TaskTracker::new(), socket(Path::new(&server)));
-        let (ended, lines) = (cut.clone(), tasks.clone());
-        tasks.spawn(cut.clone().run_until_cancelled_owned(async move {
+        let cut = Arc::new(Mutex::new(CancellationToken::new()));
+        let (tasks, server) = (TaskTracker::new(), socket(Path::new(&server)));
+        let (state, lines) = (Arc::clone(&cut), tasks.clone());
+        tasks.spawn(async move {
             while let Ok((mut near, _)) = listener.accept().await {
-                let mut far = UnixStream::connect(&server).await.unwrap();
-                lines.spawn(ended.clone().run_until_cancelled_owned(async move {
+                let ended = state.lock().unwrap().clone();
+                let server = server.clone();
+                lines.spawn(ended.run_until_cancelled_owned(async move {
+                    let mut far = UnixStream::connect(&server).await.unwrap();
                     let _ = copy_bidirectional(&mut near, &mut far).await;
                 }));
             }
-        }));
+        });
         Self { url, cut, _folder: folder }
     }
 
@@ -41,8 +46,13 @@ impl Line {
         self.url.as_str()
     }
 
-    /// Ends every connection, and takes no more.
+    /// Ends every connection, and closes new ones at once.
     pub(crate) fn cut(&self) {
-        self.cut.cancel();
+        self.cut.lock().unwrap().cancel();
+    }
+
+    /// Takes connections again.
+    pub(crate) fn mend(&self) {
+        *self.cut.lock().unwrap() = CancellationToken::new();
     }
 }

@@ -3,6 +3,7 @@
 mod answer;
 mod client;
 mod contract;
+mod exposition;
 mod line;
 mod logs;
 mod postgres;
@@ -12,6 +13,7 @@ mod service;
 pub(crate) use answer::Answer;
 pub(crate) use client::{Client, exchange};
 pub(crate) use contract::{Operation, compile, fill, operations};
+pub(crate) use exposition::Exposition;
 pub(crate) use line::Line;
 pub(crate) use logs::traced;
 pub(crate) use receiver::{Reaction, Receiver, Seen, json_answer};

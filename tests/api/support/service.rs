@@ -67,6 +67,13 @@ impl TestService {
         Self::serve(store, database, self.operator_key.clone(), self.policy.clone(), self.natives.clone()).await
     }
 
+    /// The same with settings of its own.
+    pub(crate) async fn restart_as(&self, line: &Line, settings: Settings) -> Self {
+        let (database, store) = (Arc::clone(&self.database), connect(line.url()).await);
+        let (policy, natives) = (self.policy.clone(), self.natives.clone());
+        Self::serve_as(settings, store, database, self.operator_key.clone(), policy, natives).await
+    }
+
     async fn serve(
         store: Store,
         database: Arc<Database>,
@@ -74,8 +81,19 @@ impl TestService {
         policy: Policy,
         natives: Natives,
     ) -> Self {
+        Self::serve_as(Settings::default(), store, database, operator_key, policy, natives).await
+    }
+
+    async fn serve_as(
+        settings: Settings,
+        store: Store,
+        database: Arc<Database>,
+        operator_key: String,
+        policy: Policy,
+        natives: Natives,
+    ) -> Self {
         let egress = Egress::new(policy.clone()).unwrap();
-        let state = AppState::new(store, egress, natives.clone(), Settings::default());
+        let state = AppState::new(store, egress, natives.clone(), settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let app = router(state.clone());

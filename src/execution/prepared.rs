@@ -1,0 +1,160 @@
+//! Calls that were looked at and not yet run: what a request that comes with a key claims before anything is sent.
+
+use super::check::{self, Input, Unfit};
+use super::run::{MAX_CONCURRENT, allowance};
+use super::turns::{NoResult, Turns};
+use super::{Request, Restore, plan, unanswered};
+use crate::domain::json::Object;
+use crate::domain::{Failure, ToolCall};
+use crate::registry::{Entry, Registry};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+/// A request's calls with what is known before they run.
+pub(super) struct Prepared {
+    pub(super) registry: Arc<Registry>,
+    pub(super) checked: Vec<Checked>,
+    pub(super) context: Object,
+    pub(super) deadline: Instant,
+    pub(super) request_id: String,
+    pub(super) traceparent: Option<String>,
+    pub(super) progress: Arc<Progress>,
+}
+
+/// A call that was looked at.
+pub(super) struct Checked {
+    pub(super) id: Uuid,
+    /// Where it stands in its request.
+    pub(super) place: usize,
+    pub(super) call: ToolCall,
+    pub(super) entry: Option<Arc<Entry>>,
+    pub(super) input: Result<Input, Failure>,
+    pub(super) duration: Duration,
+    /// It is neither run nor answered.
+    pub(super) left_out: bool,
+}
+
+/// Which calls were begun, and whether more may be.
+pub(super) struct Progress {
+    begun: Vec<AtomicBool>,
+    stopped: AtomicBool,
+}
+
+impl Progress {
+    /// Notes that a call begins; false if none may begin any more. Between this and [`Progress::stop`] nothing falls through:
+    /// each notes its own side before it looks at the other's.
+    pub(super) fn begin(&self, place: usize) -> bool {
+        if let Some(begun) = self.begun.get(place) {
+            begun.store(true, Ordering::SeqCst);
+        }
+        !self.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Lets no more calls begin, and says of each whether it may have begun.
+    pub(super) fn stop(&self) -> Vec<bool> {
+        self.stopped.store(true, Ordering::SeqCst);
+        self.begun.iter().map(|begun| begun.load(Ordering::SeqCst)).collect()
+    }
+}
+
+impl Prepared {
+    /// Looks at every call of a request.
+    pub(super) async fn of(turns: &Turns, request: Request) -> Self {
+        let Request { registry, calls, context, deadline, request_id, traceparent, restore } = request;
+        let mut checked = Vec::with_capacity(calls.len());
+        for (place, call) in calls.into_iter().enumerate() {
+            checked.push(look(turns, &registry, deadline, restore, place, call).await);
+            // Checking takes no time that counts for one call; for hundreds the others on this thread want their turn.
+            tokio::task::yield_now().await;
+        }
+        let begun = checked.iter().map(|_| AtomicBool::new(false)).collect();
+        let progress = Arc::new(Progress { begun, stopped: AtomicBool::new(false) });
+        Self { registry, checked, context: context.unwrap_or_default(), deadline, request_id, traceparent, progress }
+    }
+
+    /// Leaves calls of unknown tools to the caller.
+    pub(super) fn leave_unknown_out(&mut self) {
+        for checked in &mut self.checked {
+            checked.left_out = checked.entry.is_none();
+        }
+    }
+
+    /// The calls that are answered.
+    pub(super) fn chosen(&self) -> impl Iterator<Item = &Checked> {
+        self.checked.iter().filter(|checked| !checked.left_out)
+    }
+
+    /// The ids of the calls by position; nothing where one is left out.
+    pub(super) fn places(&self) -> Vec<Option<Uuid>> {
+        self.checked.iter().map(|checked| (!checked.left_out).then_some(checked.id)).collect()
+    }
+
+    /// The longest that running all of it may take from now on.
+    pub(super) fn longest(&self) -> Duration {
+        let limits = &self.registry.tenant().limits;
+        let chosen: Vec<&Checked> = self.chosen().collect();
+        let batch = |range: std::ops::Range<usize>| {
+            let rounds = u32::try_from(range.len().div_ceil(MAX_CONCURRENT)).unwrap_or(u32::MAX);
+            let may_run = chosen[range].iter().filter(|checked| checked.input.is_ok());
+            let longest = may_run.filter_map(|checked| Some(allowance(checked.entry.as_ref()?, limits))).max();
+            longest.unwrap_or_default().saturating_mul(rounds)
+        };
+        let all = plan::batches(chosen.iter().map(|checked| checked.runs_alone())).into_iter().map(batch);
+        let all = all.fold(Duration::ZERO, Duration::saturating_add);
+        all.min(self.deadline.saturating_duration_since(Instant::now()))
+    }
+}
+
+impl Checked {
+    /// A call that is refused already disturbs nobody.
+    pub(super) fn runs_alone(&self) -> bool {
+        self.input.is_ok() && self.entry.as_ref().is_some_and(|entry| !entry.tool.limits.concurrent)
+    }
+
+    /// Whether it may run although an earlier run of it may have had its effect.
+    pub(super) fn may_repeat(&self) -> bool {
+        self.entry.as_ref().is_some_and(|entry| {
+            let said = &entry.tool.options.annotations;
+            said.idempotent == Some(true) || said.read_only == Some(true)
+        })
+    }
+}
+
+async fn look(
+    turns: &Turns,
+    registry: &Registry,
+    deadline: Instant,
+    restore: Option<Restore>,
+    place: usize,
+    call: ToolCall,
+) -> Checked {
+    let (began, call) = (Instant::now(), Arc::new(call));
+    let entry = check::find(registry, &call).cloned();
+    let input = match &entry {
+        Ok(entry) => input(turns, registry.tenant().id, deadline, entry, &call, restore).await,
+        Err(unknown) => Err(unknown.clone()),
+    };
+    let (id, call, entry, duration) = (Uuid::now_v7(), Arc::unwrap_or_clone(call), entry.ok(), began.elapsed());
+    Checked { id, place, call, entry, input, duration, left_out: false }
+}
+
+async fn input(
+    turns: &Turns,
+    tenant: Uuid,
+    deadline: Instant,
+    entry: &Arc<Entry>,
+    call: &Arc<ToolCall>,
+    restore: Option<Restore>,
+) -> Result<Input, Failure> {
+    check::admit(entry, call)?;
+    match check::read_in(turns, tenant, deadline, entry, call, restore).await {
+        Ok(read) => read.map_err(|unfit| unfit.failure(entry)),
+        Err(NoResult::Waiting) => Err(unanswered::not_started()),
+        Err(NoResult::TooMuch) => Err(Unfit::TooMuch.failure(entry)),
+        // A validator that breaks on one value is that call's misfortune alone.
+        Err(NoResult::Broken) => Err(unanswered::broken(false)),
+    }
+}

@@ -1,0 +1,52 @@
+//! What every replica does beside its requests: ends what dead replicas left behind, and keeps the log's days.
+
+use super::ledger::Ledger;
+use crate::store::{StoreError, claims, retention};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How often calls are looked for whose lease ran out.
+const REAP: Duration = Duration::from_secs(3);
+/// How often partitions are made and dropped, and old keys removed.
+const TIDY: Duration = Duration::from_mins(10);
+
+/// Works until it is told to stop. What fails is tried again the next time.
+pub async fn run(ledger: Ledger, stop: CancellationToken) {
+    let work = Box::pin(async { tokio::join!(reap_always(&ledger), tidy_always(&ledger)) });
+    stop.run_until_cancelled(work).await;
+}
+
+async fn reap_always(ledger: &Ledger) {
+    loop {
+        if let Err(error) = ledger.reap().await {
+            tracing::warn!(%error, "calls that were left behind could not be looked for");
+        }
+        tokio::time::sleep(REAP).await;
+    }
+}
+
+async fn tidy_always(ledger: &Ledger) {
+    loop {
+        if let Err(error) = tidy(ledger).await {
+            tracing::warn!(%error, "the log could not be tidied");
+        }
+        tokio::time::sleep(TIDY).await;
+    }
+}
+
+async fn tidy(ledger: &Ledger) -> Result<(), StoreError> {
+    let kept = retention::keep(&ledger.0.store).await?;
+    let mut keys = 0;
+    loop {
+        let pruned = claims::prune(&ledger.0.store).await?;
+        keys += pruned;
+        if pruned == 0 {
+            break;
+        }
+    }
+    if kept != retention::Kept::default() || keys > 0 {
+        let retention::Kept { made, dropped, removed } = kept;
+        tracing::info!(made, dropped, removed, keys, "tidied the log");
+    }
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! Whether Postgres is away, so that what can be answered from memory is, and the rest is refused without waiting.
+//!
+//! While all is well this costs a clock reading for each query that is watched, and asks nothing of its own. When a watched query
+//! finds nobody there, one task asks for Postgres by a connection of its own, twice a second, until it answers; meanwhile no
+//! watched query is begun.
+
+use super::{ACQUIRE_TIMEOUT, Store, StoreError};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection, PgConnection};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+use tokio::time::{sleep, timeout};
+use tokio_util::task::TaskTracker;
+
+/// How long a watched query may take: a Postgres that hangs is away too.
+const LONGEST: Duration = Duration::from_secs(2);
+/// How often is asked whether it is back.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+/// What is known of Postgres. Shared by all clones of a store.
+pub(super) struct Availability {
+    options: PgConnectOptions,
+    began: Instant,
+    /// When it last answered, in milliseconds after `began`.
+    answered: AtomicU64,
+    away: AtomicBool,
+    /// Those who cannot tell a busy pool from a dead database look one after the other, and the first one's look is enough.
+    looking: tokio::sync::Mutex<Option<Instant>>,
+    tasks: TaskTracker,
+}
+
+impl Availability {
+    pub(super) fn of(options: PgConnectOptions) -> Arc<Self> {
+        Arc::new(Self {
+            options,
+            began: Instant::now(),
+            answered: AtomicU64::new(0),
+            away: AtomicBool::new(false),
+            looking: tokio::sync::Mutex::default(),
+            tasks: TaskTracker::new(),
+        })
+    }
+
+    fn answers(&self) {
+        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.answered.store(now, Ordering::Relaxed);
+    }
+
+    /// How long ago it last answered.
+    fn silence(&self) -> Duration {
+        self.began.elapsed().saturating_sub(Duration::from_millis(self.answered.load(Ordering::Relaxed)))
+    }
+
+    /// Takes it for away until it answers again.
+    fn is_away(self: &Arc<Self>) {
+        if self.away.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        tracing::warn!("the database is away; lists are served from memory, calls are refused");
+        let this = Arc::downgrade(self);
+        self.tasks.spawn(wait_for_return(this));
+    }
+
+    /// Looks by a connection of its own: the pool cannot tell a dead database from one whose connections are all at work.
+    async fn look(self: &Arc<Self>) {
+        let mut looked = self.looking.lock().await;
+        if self.away.load(Ordering::SeqCst) || looked.is_some_and(|at| at.elapsed() < INTERVAL) {
+            return;
+        }
+        if self.knock().await {
+            self.answers();
+        } else {
+            self.is_away();
+        }
+        *looked = Some(Instant::now());
+    }
+
+    async fn knock(&self) -> bool {
+        let knock = async {
+            let mut connection = PgConnection::connect_with(&self.options).await?;
+            connection.ping().await?;
+            connection.close().await
+        };
+        matches!(timeout(ACQUIRE_TIMEOUT, knock).await, Ok(Ok(())))
+    }
+}
+
+/// Ends when Postgres is back, or when nobody is left who would want to know.
+async fn wait_for_return(availability: Weak<Availability>) {
+    loop {
+        sleep(INTERVAL).await;
+        let Some(this) = availability.upgrade() else { return };
+        if this.knock().await {
+            let silence = this.silence();
+            this.answers();
+            this.away.store(false, Ordering::SeqCst);
+            tracing::info!(seconds = silence.as_secs(), "the database is back");
+            return;
+        }
+    }
+}
+
+impl Store {
+    /// While Postgres is away: how long ago it last answered.
+    pub fn away_for(&self) -> Option<Duration> {
+        self.availability.away.load(Ordering::SeqCst).then(|| self.availability.silence())
+    }
+
+    /// Does something with Postgres, within two seconds; not at all while it is away. Notices when it went away.
+    pub async fn noticing<T>(&self, work: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
+        let availability = &self.availability;
+        if availability.away.load(Ordering::SeqCst) {
+            return Err(StoreError::Away);
+        }
+        let Ok(done) = timeout(LONGEST, work).await else {
+            availability.look().await;
+            return Err(StoreError::Away);
+        };
+        let unsure = matches!(&done, Err(StoreError::Database(sqlx::Error::PoolTimedOut)));
+        if unsure {
+            availability.look().await;
+        } else if done.as_ref().is_err_and(StoreError::is_unavailable) {
+            availability.is_away();
+        } else {
+            availability.answers();
+        }
+        done
+    }
+}
