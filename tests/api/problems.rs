@@ -82,14 +82,14 @@ async fn characters_that_a_database_or_a_reader_trips_over_are_no_fault_of_the_s
             let answer = post(&service, &acme.editor, "/v1/tools", body_once.as_bytes()).await;
             assert!(matches!(answer.status, 400 | 422), "{body_once}: {} {}", answer.status, answer.text());
         }
-        // Inside documents NUL is text like any other, and half a character is none.
+        // Inside documents NUL is text like any other, half a character is none, and what turns a line round is refused.
         let schema = format!("{{\"type\":\"object\",\"properties\":{{\"city\":{{\"description\":\"{odd}\"}}}}}}");
-        let name = format!("d{}", odd.len() + usize::from(odd.contains('d')) + usize::from(odd.contains("202e")) * 3);
+        let name = format!("d{}", odd.len() + usize::from(odd.contains('d')));
         let body = format!(
             r#"{{"name":"{name}","description":"d","handler":"h","input_schema":{schema},"input_examples":[{{"{odd}":"{odd}"}}],"provider_options":{{"gemini":{{"x":"{odd}"}}}}}}"#
         );
         let answer = post(&service, &acme.editor, "/v1/tools", body.as_bytes()).await;
-        if odd.contains("d800") {
+        if odd.contains("d800") || odd.contains("202e") {
             assert_eq!(answer.status, 422, "{}", answer.text());
         } else {
             answer.with(201);

@@ -48,7 +48,6 @@ pub(super) struct Place {
 }
 
 /// All places of a schema; the first is its root.
-#[expect(clippy::struct_field_names, reason = "the places are what it is about")]
 #[derive(Debug, Default)]
 pub(super) struct Places {
     pub(super) all: Vec<Place>,
