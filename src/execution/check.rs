@@ -1,6 +1,6 @@
 //! What is refused before anything is sent: a snapshot and a call in, a checked input or a refusal out.
 
-use super::lanes::{Lanes, NoResult};
+use super::turns::{NoResult, Turns};
 use super::{Restore, repair};
 use crate::domain::arguments::{self, Arguments};
 use crate::domain::json::Object;
@@ -89,9 +89,9 @@ pub(super) fn read(entry: &Entry, call: &ToolCall, restore: Option<Restore>) -> 
     }
 }
 
-/// The same, at once if that takes little, else in the tenant's lane and by the deadline.
+/// The same, at once if that takes little, else when it is the tenant's turn, and by the deadline in any case.
 pub(super) async fn read_in(
-    lanes: &Lanes,
+    turns: &Turns,
     tenant: Uuid,
     deadline: Instant,
     entry: &Arc<Entry>,
@@ -99,7 +99,7 @@ pub(super) async fn read_in(
     restore: Option<Restore>,
 ) -> Result<Result<Input, Unfit>, NoResult> {
     let (entry, call) = (Arc::clone(entry), Arc::clone(call));
-    lanes.check(tenant, deadline, move || read(&entry, &call, restore)).await
+    turns.check(tenant, deadline, move || read(&entry, &call, restore)).await
 }
 
 impl Unfit {

@@ -2,7 +2,7 @@
 
 use super::check::{self, Unfit};
 use super::job::Job;
-use super::lanes::NoResult;
+use super::turns::NoResult;
 use super::webhook::{self, Header};
 use super::{Executor, run};
 use crate::domain::handler::{HandlerKind, MASK};
@@ -85,7 +85,7 @@ pub(super) async fn dry_run(
         check::admit(entry, call).err().map(|refused| whole(refused.message)).into_iter().collect();
     let deadline = Instant::now() + run::allowance(entry, &registry.tenant().limits);
     let call = Arc::new(call.clone());
-    let read = check::read_in(&executor.lanes, registry.tenant().id, deadline, entry, &call, None).await;
+    let read = check::read_in(&executor.turns, registry.tenant().id, deadline, entry, &call, None).await;
     let read = read.unwrap_or_else(|why| match why {
         NoResult::TooMuch => Err(Unfit::TooMuch),
         NoResult::Waiting | NoResult::Broken => Err(Unfit::Unreadable("the input could not be checked".to_owned())),

@@ -82,7 +82,7 @@ impl Ledger {
     ) -> Result<Answer, Refusal> {
         let tenant = request.registry.tenant().id;
         let id = KeyId { tenant, route: key.route, key: key.key };
-        let mut prepared = Prepared::of(&executor.lanes, request).await;
+        let mut prepared = Prepared::of(&executor.turns, request).await;
         if key.skip_unknown {
             prepared.leave_unknown_out();
         }

@@ -5,7 +5,7 @@
 //! others. The steps, each in a file of its own:
 //!
 //! 1. `check`: is there such a tool, may it be called, and does the input fit? Nothing is sent before all of it is known.
-//!    Checks that take long run in the tenant's lane (`lanes`), the others at once.
+//!    Checks that take long wait for the tenant's turn (`turns`), the others are made at once.
 //!    `repair` reads what is plainly meant and sent in another spelling, and names what it did.
 //! 2. `plan`: neighbours that are safe beside each other run together, any other call runs alone.
 //! 3. `webhook` and [`native`]: one file per kind of handler. **The home of a new kind** is a sibling here and an arm in
@@ -29,7 +29,6 @@ mod job;
 mod journal;
 mod keyed;
 mod lane;
-mod lanes;
 mod ledger;
 pub mod native;
 mod plan;
@@ -39,6 +38,7 @@ mod repair;
 mod result;
 mod run;
 mod told;
+mod turns;
 mod unanswered;
 pub mod upkeep;
 mod webhook;
@@ -46,10 +46,10 @@ mod webhook;
 pub use dry_run::{DryRequest, DryRun, EgressVerdict, Misfit, Validation};
 pub use journal::{CallLog, Journal, Origin};
 pub use keyed::{Answer, Key, Refusal, Render};
-pub use lanes::{Lanes, NoResult};
 pub use ledger::{CrashPoint, Ledger};
 pub use native::{NativeHandler, Natives};
 pub use result::HandlerResult;
+pub use turns::{NoResult, Turns};
 
 use crate::domain::json::Object;
 use crate::domain::options::ResultType;
@@ -67,7 +67,7 @@ pub struct Executor {
     egress: Egress,
     natives: Natives,
     metrics: Metrics,
-    lanes: Lanes,
+    turns: Turns,
 }
 
 /// A model's calls, and what they run against.
@@ -128,7 +128,7 @@ impl Executed {
 impl Executor {
     /// Sends through `egress`, and knows these native handlers.
     pub fn new(egress: Egress, natives: Natives) -> Self {
-        Self { egress, natives, metrics: Metrics::default(), lanes: Lanes::default() }
+        Self { egress, natives, metrics: Metrics::default(), turns: Turns::default() }
     }
 
     /// The same, counted in these metrics.
@@ -145,7 +145,7 @@ impl Executor {
     /// Runs the calls and answers each one, in their order, at the latest at the request's deadline. Does not fail and
     /// does not panic. Dropping it cuts calls off half-way, so it belongs into a task of its own.
     pub async fn run(&self, request: Request) -> Vec<Executed> {
-        let prepared = prepared::Prepared::of(&self.lanes, request).await;
+        let prepared = prepared::Prepared::of(&self.turns, request).await;
         Box::pin(run::run(self, prepared)).await
     }
 

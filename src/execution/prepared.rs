@@ -1,8 +1,8 @@
 //! Calls that were looked at and not yet run: what a request that comes with a key claims before anything is sent.
 
 use super::check::{self, Input, Unfit};
-use super::lanes::{Lanes, NoResult};
 use super::run::{MAX_CONCURRENT, allowance};
+use super::turns::{NoResult, Turns};
 use super::{Request, Restore, plan, unanswered};
 use crate::domain::json::Object;
 use crate::domain::{Failure, ToolCall};
@@ -37,13 +37,6 @@ pub(super) struct Checked {
     pub(super) left_out: bool,
 }
 
-/// What all calls of a request are looked at with.
-struct About<'a> {
-    registry: &'a Registry,
-    restore: Option<Restore>,
-    deadline: Instant,
-}
-
 /// Which calls were begun, and whether more may be.
 pub(super) struct Progress {
     begun: Vec<AtomicBool>,
@@ -69,12 +62,11 @@ impl Progress {
 
 impl Prepared {
     /// Looks at every call of a request.
-    pub(super) async fn of(lanes: &Lanes, request: Request) -> Self {
+    pub(super) async fn of(turns: &Turns, request: Request) -> Self {
         let Request { registry, calls, context, deadline, request_id, traceparent, restore } = request;
-        let about = About { registry: &registry, restore, deadline };
         let mut checked = Vec::with_capacity(calls.len());
         for (place, call) in calls.into_iter().enumerate() {
-            checked.push(look(lanes, &about, place, call).await);
+            checked.push(look(turns, &registry, deadline, restore, place, call).await);
             // Checking takes no time that counts for one call; for hundreds the others on this thread want their turn.
             tokio::task::yield_now().await;
         }
@@ -131,23 +123,34 @@ impl Checked {
     }
 }
 
-async fn look(lanes: &Lanes, about: &About<'_>, place: usize, call: ToolCall) -> Checked {
-    let began = Instant::now();
-    let call = Arc::new(call);
-    let entry = check::find(about.registry, &call).cloned();
+async fn look(
+    turns: &Turns,
+    registry: &Registry,
+    deadline: Instant,
+    restore: Option<Restore>,
+    place: usize,
+    call: ToolCall,
+) -> Checked {
+    let (began, call) = (Instant::now(), Arc::new(call));
+    let entry = check::find(registry, &call).cloned();
     let input = match &entry {
-        Ok(entry) => read(lanes, about, entry, &call).await,
+        Ok(entry) => input(turns, registry.tenant().id, deadline, entry, &call, restore).await,
         Err(unknown) => Err(unknown.clone()),
     };
-    let (call, entry) = (Arc::unwrap_or_clone(call), entry.ok());
-    Checked { id: Uuid::now_v7(), place, call, entry, input, duration: began.elapsed(), left_out: false }
+    let (id, call, entry, duration) = (Uuid::now_v7(), Arc::unwrap_or_clone(call), entry.ok(), began.elapsed());
+    Checked { id, place, call, entry, input, duration, left_out: false }
 }
 
-/// Reads a call's arguments in the tenant's lane, and within the request's time.
-async fn read(lanes: &Lanes, about: &About<'_>, entry: &Arc<Entry>, call: &Arc<ToolCall>) -> Result<Input, Failure> {
+async fn input(
+    turns: &Turns,
+    tenant: Uuid,
+    deadline: Instant,
+    entry: &Arc<Entry>,
+    call: &Arc<ToolCall>,
+    restore: Option<Restore>,
+) -> Result<Input, Failure> {
     check::admit(entry, call)?;
-    let tenant = about.registry.tenant().id;
-    match check::read_in(lanes, tenant, about.deadline, entry, call, about.restore).await {
+    match check::read_in(turns, tenant, deadline, entry, call, restore).await {
         Ok(read) => read.map_err(|unfit| unfit.failure(entry)),
         Err(NoResult::Waiting) => Err(unanswered::not_started()),
         Err(NoResult::TooMuch) => Err(Unfit::TooMuch.failure(entry)),

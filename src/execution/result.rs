@@ -1,7 +1,7 @@
 //! What a handler gives back, and what a tool promised about it.
 
 use super::clip::clip;
-use super::lanes::NoResult;
+use super::turns::NoResult;
 use crate::domain::json::{self, Object};
 use crate::domain::limits::ResultCap;
 use crate::domain::options::ResultType;

@@ -19,7 +19,6 @@ use uuid::Uuid;
 
 /// How many calls of one batch are under way at once.
 pub(super) const MAX_CONCURRENT: usize = 32;
-
 /// How long a result may wait for being checked, at the end of its call's time.
 const SETTLING: Duration = Duration::from_secs(2);
 
@@ -136,7 +135,7 @@ impl Shared<'_> {
         let limits = tenant.limits.clone();
         let deadline = deadline.max(Instant::now() + SETTLING);
         let settled =
-            self.executor.lanes.check(tenant.id, deadline, move || result::settle(&entry.tool, &limits, given.clone()));
+            self.executor.turns.check(tenant.id, deadline, move || result::settle(&entry.tool, &limits, given.clone()));
         settled.await.unwrap_or_else(|why| Err(result::unsettled(why)))
     }
 }

@@ -5,7 +5,7 @@ use super::remembered::Remembered;
 use crate::domain::{Outcome, TenantFacts, TenantName};
 use crate::egress::Egress;
 use crate::execution::{
-    Answer, CallLog, CrashPoint, Executed, Executor, Journal, Key, Lanes, Ledger, Natives, Origin, Render, Request,
+    Answer, CallLog, CrashPoint, Executed, Executor, Journal, Key, Ledger, Natives, Origin, Render, Request, Turns,
 };
 use crate::registry::Registries;
 use crate::store::Store;
@@ -59,7 +59,7 @@ pub struct AppState {
     pub(super) registries: Registries,
     pub(super) executor: Executor,
     /// Where schemas are compiled.
-    pub(super) compiling: Lanes,
+    pub(super) compiling: Turns,
     pub(super) journal: Journal,
     pub(super) ledger: Ledger,
     /// What may be the key of a public id.
@@ -81,7 +81,7 @@ impl AppState {
         Self {
             registries: registries.measured_by(metrics.clone()),
             executor: Executor::new(egress.clone(), natives).measured_by(metrics.clone()),
-            compiling: Lanes::default(),
+            compiling: Turns::default(),
             journal: Journal::start(store.clone(), call_log, metrics.clone()),
             ledger: Ledger::start(store.clone(), lease_grace, crash_at),
             keys: Remembered::new(store.clone()),

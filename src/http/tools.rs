@@ -193,7 +193,7 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Reads a tool. Its schemas are compiled and its examples checked in the tenant's lane: a schema may take its time.
+/// Reads a tool. Its schemas are compiled and its examples checked when it is the tenant's turn: a schema may take its time.
 async fn checked(
     state: &AppState,
     access: &Access,

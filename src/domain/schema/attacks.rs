@@ -139,3 +139,18 @@ fn the_verdict_is_that_of_the_plain_validator() {
         assert_eq!(ours.check(&value).err().unwrap_or_default(), told, "{schema}");
     }
 }
+
+#[test]
+fn what_takes_too_long_to_mask_is_masked_whole() {
+    let refs: Vec<Value> = (0..300).map(|n| json!({"$ref": format!("#/$defs/d{n}")})).collect();
+    let definitions: serde_json::Map<String, Value> = (0..300)
+        .map(|n| (format!("d{n}"), json!({"items": {"$ref": "#/$defs/all"}, "title": n.to_string()})))
+        .collect();
+    let mut schema =
+        json!({"properties": {"a": {"$ref": "#/$defs/all"}, "pin": {"writeOnly": true}}, "$defs": definitions});
+    schema["$defs"]["all"] = json!({ "anyOf": refs });
+    let schema = compiled(&schema);
+    let input = json!({"a": vec![json!([1, 2, 3]); 2_000], "pin": 1});
+    let masked = Value::Object(schema.masked(input.as_object().unwrap()));
+    assert_eq!(masked, json!({"a": "***", "pin": "***"}));
+}

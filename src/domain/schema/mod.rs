@@ -106,9 +106,14 @@ impl InputSchema {
         &self.0.value
     }
 
-    /// An input as the log may have it: values that the schema calls `writeOnly` are `"***"`.
+    /// An input as the log may have it: values that the schema calls `writeOnly` are `"***"`, and all of them are where it
+    /// takes too long to find out.
     pub fn masked(&self, input: &Object) -> Object {
-        if self.0.has_write_only { write_only::masked(&self.0.value, input) } else { input.clone() }
+        if !self.0.has_write_only {
+            return input.clone();
+        }
+        let masked = meter::within(Budget::for_masking(), || write_only::masked(&self.0.value, input));
+        masked.unwrap_or_else(|Exhausted| write_only::all_masked(input))
     }
 
     /// Holds a value against the schema; the violations are bounded in number and length and never repeat the value.

@@ -2,6 +2,7 @@
 //!
 //! In doubt a value is masked: a branch of `anyOf` counts whether or not the value fits it.
 
+use super::meter;
 use super::places::percent_decoded;
 use serde_json::{Map, Value};
 
@@ -41,6 +42,11 @@ pub(super) fn masked(root: &Value, input: &Map<String, Value>) -> Map<String, Va
     }
 }
 
+/// The same where nothing is known: every member is masked.
+pub(super) fn all_masked(input: &Map<String, Value>) -> Map<String, Value> {
+    input.keys().map(|name| (name.clone(), MASK.into())).collect()
+}
+
 struct Walk<'a> {
     root: &'a Value,
 }
@@ -49,6 +55,7 @@ impl<'a> Walk<'a> {
     /// Gathers every schema that speaks of the same value; false if one of them calls it write-only.
     fn expand(&self, schema: &'a Value, steps: usize, into: &mut Vec<&'a Map<String, Value>>) -> bool {
         let Value::Object(members) = schema else { return true };
+        meter::work(1 + into.len() as u64 / 8);
         if into.iter().any(|known| std::ptr::eq(*known, members)) {
             return true; // a cycle of references
         }
@@ -70,6 +77,7 @@ impl<'a> Walk<'a> {
 
     /// Masks what is write-only inside a value that all these schemas speak of.
     fn descend(&self, schemas: &[&'a Map<String, Value>], value: &mut Value, steps: usize) {
+        meter::work(1 + schemas.len() as u64);
         match value {
             Value::Object(members) => {
                 for (name, member) in members {

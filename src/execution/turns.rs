@@ -1,4 +1,4 @@
-//! Where long computations run: off the threads that serve requests, one at a time per tenant and a few at once. So a
+//! Long computations: off the threads that serve requests, one at a time per tenant and a few at once. So a
 //! tenant whose schemas or values take long waits for itself, and the others do not wait for it.
 
 use crate::domain::schema::meter::{Budget, Exhausted, within};
@@ -15,13 +15,13 @@ use uuid::Uuid;
 const MAX_AT_ONCE: usize = 4;
 /// How long one check may take, however the machine is loaded; its steps are counted besides.
 const MAX_CHECK: Duration = Duration::from_secs(2);
-/// How many tenants' lanes are remembered, and how long after their last use. A lane in use is found again.
-const MOST_LANES: u64 = 100_000;
+/// How many tenants' turns are remembered, and how long after the last one.
+const MOST_TENANTS: u64 = 100_000;
 const IDLE: Duration = Duration::from_mins(10);
 
-/// The lanes of all tenants. Cheap to clone; the clones share them.
+/// The turns of all tenants. Cheap to clone; the clones share them.
 #[derive(Clone)]
-pub struct Lanes {
+pub struct Turns {
     all: Arc<Semaphore>,
     tenants: Cache<Uuid, Arc<Semaphore>>,
 }
@@ -37,9 +37,9 @@ pub enum NoResult {
     Broken,
 }
 
-impl Default for Lanes {
+impl Default for Turns {
     fn default() -> Self {
-        let tenants = Cache::builder().max_capacity(MOST_LANES).time_to_idle(IDLE).build();
+        let tenants = Cache::builder().max_capacity(MOST_TENANTS).time_to_idle(IDLE).build();
         Self { all: Arc::new(Semaphore::new(MAX_AT_ONCE)), tenants }
     }
 }
@@ -53,8 +53,8 @@ impl Drop for StopWithMe {
     }
 }
 
-impl Lanes {
-    /// Does work that holds values against schemas: here and now if little is enough, else in the tenant's lane. It is
+impl Turns {
+    /// Does work that holds values against schemas: here and now if little is enough, else when it is the tenant's turn. It is
     /// answered by `deadline` in any case. The work may be begun twice.
     pub async fn check<T: Send + 'static>(
         &self,
@@ -71,8 +71,8 @@ impl Lanes {
         self.run(tenant, deadline, MAX_CHECK, at_length).await?.map_err(|Exhausted| NoResult::TooMuch)
     }
 
-    /// Does work in the tenant's lane, once it is its turn, for at most so long. Work that does not look at its `stop` goes
-    /// on after that, and keeps the lane.
+    /// Does work once it is the tenant's turn, for at most so long. Work that does not look at its `stop` goes on after that,
+    /// and the turn with it.
     pub async fn run<T: Send + 'static>(
         &self,
         tenant: Uuid,
@@ -81,9 +81,9 @@ impl Lanes {
         work: impl FnOnce(Arc<AtomicBool>) -> T + Send + 'static,
     ) -> Result<T, NoResult> {
         let turn = async {
-            let lane = self.tenants.get_with(tenant, async { Arc::new(Semaphore::new(1)) }).await;
+            let own = self.tenants.get_with(tenant, async { Arc::new(Semaphore::new(1)) }).await;
             Ok::<_, tokio::sync::AcquireError>((
-                lane.acquire_owned().await?,
+                own.acquire_owned().await?,
                 Arc::clone(&self.all).acquire_owned().await?,
             ))
         };
@@ -113,7 +113,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_tenant_computes_one_thing_at_a_time_and_others_are_not_held_up() {
-        let (lanes, busy) = (Lanes::default(), Arc::new(AtomicUsize::new(0)));
+        let (turns, busy) = (Turns::default(), Arc::new(AtomicUsize::new(0)));
         let tenant = Uuid::now_v7();
         let work = |busy: Arc<AtomicUsize>| {
             move |_| {
@@ -123,38 +123,38 @@ mod tests {
                 before
             }
         };
-        let all = (0..10).map(|_| lanes.run(tenant, soon(), MAX_CHECK, work(Arc::clone(&busy))));
+        let all = (0..10).map(|_| turns.run(tenant, soon(), MAX_CHECK, work(Arc::clone(&busy))));
         let before = futures_util::future::join_all(all).await;
         assert_eq!(before, vec![Ok(0); 10]);
 
         let held =
-            lanes.run(tenant, soon(), Duration::from_secs(20), |_| std::thread::sleep(Duration::from_millis(500)));
+            turns.run(tenant, soon(), Duration::from_secs(20), |_| std::thread::sleep(Duration::from_millis(500)));
         let (waiting, other) = tokio::join!(
             async {
                 tokio::time::sleep(Duration::from_millis(100)).await;
-                lanes.run(tenant, Instant::now() + Duration::from_millis(50), MAX_CHECK, |_| ()).await
+                turns.run(tenant, Instant::now() + Duration::from_millis(50), MAX_CHECK, |_| ()).await
             },
-            lanes.run(Uuid::now_v7(), soon(), MAX_CHECK, |_| ()),
+            turns.run(Uuid::now_v7(), soon(), MAX_CHECK, |_| ()),
         );
         assert_eq!((waiting, other), (Ok(()), Ok(())), "nothing was held yet");
         let (held, waiting) = tokio::join!(held, async {
             tokio::time::sleep(Duration::from_millis(100)).await;
-            lanes.run(tenant, Instant::now() + Duration::from_millis(50), MAX_CHECK, |_| ()).await
+            turns.run(tenant, Instant::now() + Duration::from_millis(50), MAX_CHECK, |_| ()).await
         });
         assert_eq!((held, waiting), (Ok(()), Err(NoResult::Waiting)));
     }
 
     #[tokio::test]
     async fn what_breaks_or_takes_too_long_is_told() {
-        let lanes = Lanes::default();
-        let broken = lanes.check(Uuid::nil(), soon(), || assert_eq!(1, 2)).await;
+        let turns = Turns::default();
+        let broken = turns.check(Uuid::nil(), soon(), || assert_eq!(1, 2)).await;
         assert_eq!(broken, Err(NoResult::Broken));
-        let late = lanes.run(Uuid::nil(), soon(), Duration::from_millis(50), |stop| {
+        let late = turns.run(Uuid::nil(), soon(), Duration::from_millis(50), |stop| {
             while !stop.load(Ordering::Relaxed) {
                 std::thread::sleep(Duration::from_millis(5));
             }
         });
         assert_eq!(late.await, Err(NoResult::TooMuch));
-        assert_eq!(lanes.run(Uuid::nil(), soon(), MAX_CHECK, |_| 7).await, Ok(7));
+        assert_eq!(turns.run(Uuid::nil(), soon(), MAX_CHECK, |_| 7).await, Ok(7));
     }
 }
