@@ -26,8 +26,8 @@ pub(super) struct ToolBody {
     /// Text for the model.
     #[schema(min_length = 1, max_length = 4096)]
     pub description: String,
-    /// A JSON Schema of an object; draft 2020-12 unless `$schema` says 2019-09, 7, 6 or 4. At most 64 KiB and 32 levels,
-    /// references inside the document only. It comes back byte for byte.
+    /// A JSON Schema of an object; draft 2020-12 unless `$schema` says 2019-09, 7, 6 or 4. At most 64 KiB and 32 levels
+    /// (128 along references, which stay inside the document), and no invisible characters. It comes back byte for byte.
     #[schema(value_type = Object)]
     pub input_schema: Box<RawValue>,
     /// The name of a handler, or a handler written in place, which then belongs to this tool alone.
