@@ -120,6 +120,17 @@ fn read_name(fields: &Fields) -> Result<HandlerName, Faults> {
     name.ok_or_else(|| Faults::one(Pointer::root().key("name"), detail))
 }
 
+/// Refuses a body that says another name than the path.
+fn check_name(fields: &Fields, name: &str) -> Result<(), Problem> {
+    let same =
+        |raw: &serde_json::value::RawValue| serde_json::from_str::<String>(raw.get()).is_ok_and(|said| said == name);
+    if fields.get("name").is_none_or(same) {
+        return Ok(());
+    }
+    let detail = "a handler's name is fixed; the body may leave it out";
+    Err(Problem::invalid(Faults::one(Pointer::root().key("name"), detail)))
+}
+
 async fn make(
     state: &AppState,
     tenant: uuid::Uuid,
@@ -162,12 +173,7 @@ async fn put(
     let tenant = access.tenant.id;
     let fault = |detail| Problem::invalid(Faults::one(Pointer::root().key("name"), detail));
     let name = HandlerName::parse(&name).ok_or_else(|| fault(HandlerName::EXPECTED))?;
-    let same = |raw: &serde_json::value::RawValue| {
-        serde_json::from_str::<String>(raw.get()).is_ok_and(|text| text == name.as_str())
-    };
-    if !fields.get("name").is_none_or(same) {
-        return Err(fault("a handler's name is fixed; the body may leave it out"));
-    }
+    check_name(&fields, name.as_str())?;
     etag::contended(|| async {
         let Some(row) = handlers::get(&state.store, tenant, &name).await? else {
             etag::check_match(&headers, None)?;
@@ -194,12 +200,7 @@ async fn patch(
     JsonObject(changes): JsonObject,
 ) -> Result<Response, Problem> {
     let malformed = |detail: String| Problem::new(Code::MalformedBody, detail);
-    if let Some(written) = changes.get("name")
-        && serde_json::from_str::<String>(written.get()).ok().as_deref() != Some(name.as_str())
-    {
-        let detail = "a handler's name is fixed";
-        return Err(Problem::invalid(Faults::one(Pointer::root().key("name"), detail)));
-    }
+    check_name(&changes, &name)?;
     etag::contended(|| async {
         let row = present(&state, access.tenant.id, &name).await?;
         etag::check_match(&headers, Some(&tag(&HandlerView::of(&row, SecretShown::Masked))?))?;

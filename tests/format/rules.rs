@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use toolhook::format::FormatName;
 
 /// The keywords that Gemini's `parametersJsonSchema` has.
-const GEMINI: [&str; 18] = [
+pub(crate) const GEMINI: [&str; 18] = [
     "type",
     "format",
     "title",

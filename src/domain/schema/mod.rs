@@ -4,6 +4,7 @@
 mod attacks;
 mod compile;
 mod gate;
+pub mod keywords;
 pub mod meter;
 mod metered;
 mod places;

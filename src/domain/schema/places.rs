@@ -1,32 +1,13 @@
 //! The places of a schema where something is checked, and which of them lead to which.
 
+use super::keywords::{self, LIST, NAMED, ONE};
 use super::{MAX_PATTERNS, SchemaFault};
 use crate::domain::fault::Pointer;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 
-/// Keywords whose value is one schema.
-const ONE: [&str; 14] = [
-    "additionalItems",
-    "additionalProperties",
-    "contains",
-    "contentSchema",
-    "else",
-    "if",
-    "items",
-    "not",
-    "propertyNames",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "extends",
-    "disallow",
-];
-/// Keywords whose value is a list of schemas.
-const LIST: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefixItems"];
-/// Keywords whose value is a map from names to schemas.
-const NAMED: [&str; 6] =
-    ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
+/// Keywords of drafts before 4, whose value is one schema. Nobody checks by them here; a document may still hold them.
+const OLD: [&str; 2] = ["extends", "disallow"];
 /// Keywords that hold a schema only where something refers to it.
 const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 /// Keywords that no error repeats.
@@ -184,7 +165,7 @@ impl<'a> Finder<'a> {
                     }
                 }
             }
-            Value::Object(_) | Value::Bool(_) if ONE.contains(&keyword) => {
+            Value::Object(_) | Value::Bool(_) if (ONE.contains(&keyword) || OLD.contains(&keyword)) => {
                 let inner = self.visit(value, at, depth + 1)?;
                 self.found.all[place].applies.push(inner);
             }
@@ -198,7 +179,7 @@ impl<'a> Finder<'a> {
         let size = match value {
             Value::Object(all) if NAMED.contains(&keyword) => all.keys().map(String::len).max().unwrap_or(0) as u64,
             Value::Array(_) if LIST.contains(&keyword) => 0,
-            _ if ONE.contains(&keyword) || UNSAID.contains(&keyword) => 0,
+            _ if ONE.contains(&keyword) || OLD.contains(&keyword) || UNSAID.contains(&keyword) => 0,
             value => memory(value),
         };
         self.found.repeated = self.found.repeated.max(size);
@@ -218,7 +199,7 @@ impl<'a> Finder<'a> {
 
     /// What a reference leads to, with its place. A reference that leads nowhere is the compiler's error to tell.
     fn targets(&self, reference: &str) -> Vec<(&'a Value, Pointer)> {
-        let fragment = percent_decoded(reference.trim_start_matches('#'));
+        let fragment = keywords::fragment(reference);
         if fragment.is_empty() || fragment.starts_with('/') {
             let at = Pointer::root().join(&fragment);
             return self.root.pointer(&fragment).map(|target| (target, at)).into_iter().collect();
@@ -236,21 +217,4 @@ fn memory(value: &Value) -> u64 {
         Value::Object(members) => members.iter().map(|(name, inner)| name.len() as u64 + memory(inner)).sum(),
         _ => 0,
     }
-}
-
-pub(super) fn percent_decoded(fragment: &str) -> String {
-    let mut bytes = fragment.bytes();
-    let mut decoded = Vec::with_capacity(fragment.len());
-    while let Some(byte) = bytes.next() {
-        let pair = (byte == b'%').then(|| [bytes.clone().next(), bytes.clone().nth(1)]);
-        match pair {
-            Some([Some(high), Some(low)]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-                let digit = |c: u8| char::from(c).to_digit(16).unwrap_or(0);
-                decoded.push(u8::try_from(digit(high) * 16 + digit(low)).unwrap_or(b'%'));
-                bytes.nth(1);
-            }
-            _ => decoded.push(byte),
-        }
-    }
-    String::from_utf8_lossy(&decoded).into_owned()
 }

@@ -2,8 +2,8 @@
 //!
 //! In doubt a value is masked: a branch of `anyOf` counts whether or not the value fits it.
 
+use super::keywords;
 use super::meter;
-use super::places::percent_decoded;
 use serde_json::{Map, Value};
 
 /// What stands in place of a value.
@@ -105,7 +105,7 @@ impl<'a> Walk<'a> {
     }
 
     fn target(&self, reference: &str) -> Option<&'a Value> {
-        let fragment = percent_decoded(reference.strip_prefix('#')?);
+        let fragment = keywords::fragment(reference.strip_prefix('#')?);
         self.root.pointer(&fragment).or_else(|| anchored(self.root, &fragment))
     }
 }

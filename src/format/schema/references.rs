@@ -4,6 +4,7 @@ use super::walk::{self, take, visit};
 use super::{Adapted, Effect};
 use crate::domain::Pointer;
 use crate::domain::json::Object;
+use crate::domain::schema::keywords;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -126,7 +127,7 @@ impl Lifted<'_> {
 
     /// The place that a reference leads to.
     fn target(&self, reference: &str) -> Option<String> {
-        let fragment = percent_decoded(reference.strip_prefix('#')?);
+        let fragment = keywords::fragment(reference.strip_prefix('#')?);
         if fragment.is_empty() || fragment.starts_with('/') {
             return resolve(self.root, &fragment);
         }
@@ -172,22 +173,6 @@ fn resolve(root: &Value, pointer: &str) -> Option<String> {
         at = at.key(key);
     }
     Some(at.as_str().to_owned())
-}
-
-fn percent_decoded(fragment: &str) -> String {
-    let mut decoded = Vec::with_capacity(fragment.len());
-    let mut rest = fragment.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let pair = after.get(..2).filter(|_| *first == b'%').and_then(|pair| std::str::from_utf8(pair).ok());
-        if let Some(byte) = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()) {
-            decoded.push(byte);
-            rest = after.get(2..).unwrap_or_default();
-        } else {
-            decoded.push(*first);
-            rest = after;
-        }
-    }
-    String::from_utf8_lossy(&decoded).into_owned()
 }
 
 /// What a reference of a lifted schema leads to.

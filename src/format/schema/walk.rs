@@ -3,28 +3,8 @@
 
 use crate::domain::Pointer;
 use crate::domain::json::Object;
+use crate::domain::schema::keywords::{LIST, NAMED, ONE};
 use serde_json::Value;
-
-/// Keywords whose value is one schema.
-const ONE: [&str; 12] = [
-    "additionalItems",
-    "additionalProperties",
-    "contains",
-    "contentSchema",
-    "else",
-    "if",
-    "items",
-    "not",
-    "propertyNames",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-];
-/// Keywords whose value is a list of schemas.
-const LIST: [&str; 5] = ["allOf", "anyOf", "items", "oneOf", "prefixItems"];
-/// Keywords whose value is a map from names to schemas.
-const NAMED: [&str; 6] =
-    ["$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"];
 
 /// Calls `edit` on every schema object, a parent before its children, with its place. Children are looked for after the
 /// edit, so what it takes away is not visited and what it adds is.
