@@ -21,6 +21,7 @@ ALONE = {
     "strict": [True],
     "input_examples": [True],
     "defer_loading": [True],
+    "eager_input_streaming": [True, False],
     "allowed_callers": [[], ["human"], ["code_execution"], ["human", "code_execution"]],
     "result_type": ["text", "structured"],
     "output_schema": [OUTPUT, {"type": "array", "items": text()}, {"$ref": "#/$defs/o", "$defs": {"o": OUTPUT}}, {}, {"type": ["object", "null"]},
@@ -38,7 +39,7 @@ COMBINED = {
     "input_examples": [None, True],
     "defer_loading": [False, True],
     "allowed_callers": [None, [], ["human"], ["code_execution"], ["human", "code_execution"]],
-    "rest": [{}, {"result_type": "structured", "output_schema": OUTPUT, "provider_options": PROVIDER_OPTIONS, "annotations": ANNOTATIONS}],
+    "rest": [{}, {"eager_input_streaming": True, "result_type": "structured", "output_schema": OUTPUT, "provider_options": PROVIDER_OPTIONS, "annotations": ANNOTATIONS}],
 }
 BASES = {
     "closed": closed(["city"], city=text()),
