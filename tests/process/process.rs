@@ -41,13 +41,18 @@ impl Scratch {
 
     /// A Postgres without a schema, for `toolhook serve` and the commands.
     pub(crate) fn postgres(&self) -> EmbeddedPostgres {
+        self.postgres_that(false)
+    }
+
+    /// The same; `durable`: one that may be killed and loses nothing.
+    pub(crate) fn postgres_that(&self, durable: bool) -> EmbeddedPostgres {
         EmbeddedPostgres::start(&Options {
             search: Search {
                 bindir: variable("PG_BINDIR").map(PathBuf::from),
                 path: variable("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default(),
             },
             data_dir: self.path().join("postgres"),
-            durable: false,
+            durable,
             template: None,
             log_statements: false,
         })
