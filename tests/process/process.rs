@@ -23,7 +23,11 @@ pub(crate) struct Scratch(tempfile::TempDir);
 impl Scratch {
     pub(crate) fn new() -> Self {
         let memory = Path::new("/dev/shm");
-        let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+        Self::within(if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() })
+    }
+
+    /// One in this folder.
+    pub(crate) fn within(parent: PathBuf) -> Self {
         let dir = tempfile::Builder::new().prefix("toolhook-process-").tempdir_in(parent).unwrap();
         // As root, Postgres runs under another account, which has to pass through.
         fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
