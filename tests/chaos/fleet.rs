@@ -13,7 +13,7 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 use toolhook::cli::postgres::EmbeddedPostgres;
 
-use crate::http::send;
+use crate::http::{Answer, send};
 use crate::process::{Scratch, Server, finish, toolhook};
 use crate::receiver::Receiver;
 
@@ -159,8 +159,7 @@ impl Fleet {
     fn log(&self) -> HashMap<String, Value> {
         let (mut log, mut cursor) = (HashMap::new(), String::new());
         loop {
-            let answer = send(&self.urls[0], &self.key, "GET", &format!("/v1/calls?limit=200{cursor}"), None).unwrap();
-            assert_eq!(answer.status, 200, "{}", answer.text);
+            let answer = self.page(&cursor);
             for call in answer.body["data"].as_array().unwrap() {
                 log.insert(call["id"].as_str().unwrap().to_owned(), call.clone());
             }
@@ -168,6 +167,19 @@ impl Fleet {
                 Some(next) => cursor = format!("&cursor={next}"),
                 None => return log,
             }
+        }
+    }
+
+    /// A page of the log; the last blow may still be felt.
+    fn page(&self, cursor: &str) -> Answer {
+        let began = Instant::now();
+        loop {
+            let answer = send(&self.urls[0], &self.key, "GET", &format!("/v1/calls?limit=200{cursor}"), None).unwrap();
+            if answer.status == 200 {
+                return answer;
+            }
+            assert!(answer.status == 503 && began.elapsed() < REST, "{}", answer.text);
+            sleep(Duration::from_millis(100));
         }
     }
 }
