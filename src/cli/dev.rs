@@ -26,11 +26,12 @@ pub async fn run(settings: Dev, metrics: Metrics, signals: &mut Signals) -> Resu
     // Before anything else is touched: if the port is taken, most likely a first process is still running.
     let ports = server::bind(&settings.serving).await?;
     let postgres = postgres(&settings);
-    let Ready { store, server, welcome } = signals.stopping(prepare(&settings, &postgres, ports.address()?)).await?;
+    let Ready { store, url, server, welcome } =
+        signals.stopping(prepare(&settings, &postgres, ports.address()?)).await?;
     let keeper = server.map(|server| Keeper::new(server, postgres, store.clone()));
 
     let natives = Natives::built_in().map_err(|faults| Failure::Failed(faults.summary()))?;
-    let service = Service { store, egress: Policy::development(), natives, metrics };
+    let service = Service { store, listen: url, egress: Policy::development(), natives, metrics };
     if let Err(failure) = answer::print(&welcome) {
         tracing::warn!(%failure, "nobody reads the welcome"); // the credentials are in the file as well
     }
@@ -46,6 +47,7 @@ pub async fn run(settings: Dev, metrics: Metrics, signals: &mut Signals) -> Resu
 /// What has to be there before the first request.
 struct Ready {
     store: Store,
+    url: SecretString,
     server: Option<EmbeddedPostgres>,
     welcome: String,
 }
@@ -74,7 +76,7 @@ async fn prepare(settings: &Dev, postgres: &Options, address: SocketAddr) -> Res
         Some(_) => format!("embedded Postgres in {}, stopped with this process", data_dir.display()),
     };
     let welcome = welcome::text(&credentials, &database, data_dir);
-    Ok(Ready { store, server, welcome })
+    Ok(Ready { store, url, server, welcome })
 }
 
 fn postgres(settings: &Dev) -> Options {

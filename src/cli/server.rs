@@ -3,6 +3,7 @@
 use std::{io::ErrorKind, net::SocketAddr, time::Duration};
 
 use axum::serve::ListenerExt;
+use secrecy::SecretString;
 use tokio::{
     net::TcpListener,
     task::JoinHandle,
@@ -15,6 +16,7 @@ use crate::config::settings::Serving;
 use crate::egress::{Egress, Policy};
 use crate::execution::{Natives, upkeep};
 use crate::http::{self, AppState, Settings};
+use crate::registry::watch;
 use crate::store::Store;
 use crate::telemetry::Metrics;
 
@@ -25,6 +27,8 @@ const CLOSING: Duration = Duration::from_secs(2);
 pub(super) struct Service {
     /// The database.
     pub(super) store: Store,
+    /// The database's URL for the listener that hears of changes on other replicas.
+    pub(super) listen: SecretString,
     /// Where webhooks may be.
     pub(super) egress: Policy,
     /// The tools that every tenant has.
@@ -67,6 +71,7 @@ pub(super) async fn run(
     let state = AppState::new(service.store.clone(), egress, service.natives, settings);
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
     tasks.spawn(upkeep::run(state.ledger(), stop.clone()));
+    tasks.spawn(watch::run(state.registries(), service.store.clone(), service.listen, stop.clone()));
     if let Some(listener) = ports.metrics {
         tracing::info!(address = ?listener.local_addr().ok(), "metrics are served");
         // Until the very end, so that the end can be seen.

@@ -15,6 +15,9 @@ const MISSING_MASTER_KEY: &str =
 const SECRETS: &str = "\
 Secrets are read from the environment, or from files, and never from the command line:
   DATABASE_URL         postgres://user:password@host:5432/database
+  TOOLHOOK_LISTEN_DATABASE_URL
+                       the same database past a pooler, for the listener that hears of changes on other replicas
+                       (default: DATABASE_URL)
   TOOLHOOK_MASTER_KEY  32 bytes in base 64 (make one: head -c 32 /dev/urandom | base64)";
 
 /// `toolhook serve`.
@@ -23,6 +26,9 @@ Secrets are read from the environment, or from files, and never from the command
 pub struct Serve {
     #[command(flatten)]
     database: Database,
+    /// A file that holds the listener's URL, instead of `TOOLHOOK_LISTEN_DATABASE_URL`
+    #[arg(long, env = "TOOLHOOK_LISTEN_DATABASE_URL_FILE", value_name = "FILE", help_heading = "Secrets")]
+    listen_database_url_file: Option<String>,
     /// A file that holds the master key, instead of `TOOLHOOK_MASTER_KEY`: what seals header values and signing secrets
     #[arg(long, env = "TOOLHOOK_MASTER_KEY_FILE", value_name = "FILE", help_heading = "Secrets")]
     master_key_file: Option<String>,
@@ -50,6 +56,12 @@ impl Serve {
     pub fn check(self, problems: &mut Problems) -> Option<settings::Serve> {
         let url = problems.secret(self.database.place.handed(), MISSING_DATABASE, database_url);
         let connections = self.database.connections(problems);
+        let listen = Handed {
+            name: "TOOLHOOK_LISTEN_DATABASE_URL",
+            value: variable("TOOLHOOK_LISTEN_DATABASE_URL"),
+            file: self.listen_database_url_file,
+        };
+        let listen = problems.optional_secret(listen, database_url);
         let master_key =
             Handed { name: "TOOLHOOK_MASTER_KEY", value: variable("TOOLHOOK_MASTER_KEY"), file: self.master_key_file };
         let master_key = problems.secret(master_key, MISSING_MASTER_KEY, |text| {
@@ -63,6 +75,7 @@ impl Serve {
         let serving = self.serving.check(problems);
         Some(settings::Serve {
             database: settings::Database { url: url?, connections: connections? },
+            listen_url: listen?,
             master_key: master_key?,
             egress: Policy { allow: allow?, plain_http: plain_http?, ports: ports? },
             migrate: migrate? && !self.no_migrate,

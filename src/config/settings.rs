@@ -14,6 +14,8 @@ use crate::store::MasterKey;
 pub struct Serve {
     /// The database.
     pub database: Database,
+    /// The database for the listener that hears of changes; none for the same URL.
+    pub listen_url: Option<SecretString>,
     /// What opens the sealed columns.
     pub master_key: MasterKey,
     /// Where webhooks may be.

@@ -88,6 +88,8 @@ catalogue! {
     InProgress = "request_in_progress", CONFLICT, "The first request with this key still runs";
     /// `If-Match` names another state than the present one.
     PreconditionFailed = "precondition_failed", PRECONDITION_FAILED, "It is not as If-Match says";
+    /// `Toolhook-Registry-Version` names a version that the tenant's tools have not reached.
+    VersionAhead = "version_ahead", PRECONDITION_FAILED, "The tools have not reached this version";
     /// The body is larger than this route takes.
     BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     /// The body's content type is not JSON.
@@ -249,6 +251,10 @@ impl From<&StoreError> for Problem {
                 tracing::warn!(error = %error, "the database is not available");
                 Self::new(Code::Unavailable, "the database is not available; nothing was done")
             }
+            StoreError::Behind => Self::new(
+                Code::VersionAhead,
+                "the tenant's tools have not reached the version in Toolhook-Registry-Version",
+            ),
             StoreError::Inconsistent { table: "tools" | "tool_versions", reason, .. } => {
                 tracing::error!(error = %error, "a stored row cannot be read");
                 let detail = "it is stored in a form that cannot be read; delete it and make it again";

@@ -127,6 +127,11 @@ impl AppState {
         Ok(task.await.map_err(|why| Problem::internal(&why))??)
     }
 
+    /// The tools in memory, for whoever keeps them fresh.
+    pub fn registries(&self) -> Registries {
+        self.registries.clone()
+    }
+
     /// What this process has claimed, for the work beside the requests.
     pub fn ledger(&self) -> Ledger {
         self.ledger.clone()

@@ -6,6 +6,7 @@
 mod list;
 mod registries;
 mod snapshot;
+pub mod watch;
 
 pub use crate::domain::TenantFacts;
 pub use list::{ListRequest, RenderedList};

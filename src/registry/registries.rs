@@ -4,12 +4,16 @@ use super::snapshot::{Broken, Entry, Registry};
 use crate::store::{self, Store, StoreError};
 use crate::telemetry::Metrics;
 use moka::future::Cache;
+use moka::policy::EvictionPolicy;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 /// How long snapshots are served from memory while Postgres is away, unless told otherwise.
 const STALE_FOR: Duration = Duration::from_mins(15);
+
+/// How often a snapshot is loaded for one request, while writes come in between.
+const LOADS: usize = 8;
 
 /// The cache of snapshots. Cheap to clone; the clones share it.
 #[derive(Clone)]
@@ -20,6 +24,8 @@ pub struct Registries {
     snapshots: Cache<Uuid, Loaded>,
     /// Goes up with each drop of a tenant's snapshot.
     drops: Cache<Uuid, u64>,
+    /// The versions that tenants are known to have by now, where other replicas changed them.
+    floors: Cache<Uuid, i64>,
     stale_for: Duration,
     metrics: Metrics,
 }
@@ -32,13 +38,24 @@ struct Loaded {
     drops: Option<u64>,
 }
 
+impl Loaded {
+    fn is_good(&self, drops: Option<u64>, floor: i64) -> bool {
+        self.drops == drops && self.registry.version() >= floor
+    }
+}
+
+/// Notes about more tenants than there are snapshots. The newest are always kept: they are what loads under way are held against.
+fn newest_of<V: Clone + Send + Sync + 'static>(most: u64) -> Cache<Uuid, V> {
+    Cache::builder().max_capacity(most.saturating_mul(4)).eviction_policy(EvictionPolicy::lru()).build()
+}
+
 impl Registries {
     /// A cache of at most `most` tenants.
     pub fn new(store: Store, native: Vec<Arc<Entry>>, most: u64) -> Self {
         let snapshots = Cache::builder().max_capacity(most).build();
-        let drops = Cache::builder().max_capacity(most.saturating_mul(4)).build();
+        let (drops, floors) = (newest_of(most), newest_of(most));
         let (stale_for, metrics) = (STALE_FOR, Metrics::default());
-        Self { store, native: Arc::new(native), snapshots, drops, stale_for, metrics }
+        Self { store, native: Arc::new(native), snapshots, drops, floors, stale_for, metrics }
     }
 
     /// The same, counted in these metrics.
@@ -61,11 +78,18 @@ impl Registries {
     /// The tenant's tools as they are now; `None` if there is no such tenant. While Postgres is away, as they were when it
     /// last answered, unless that is too long ago.
     pub async fn get(&self, tenant: Uuid) -> Result<Option<Arc<Registry>>, Arc<StoreError>> {
+        self.get_at_least(tenant, 0).await
+    }
+
+    /// The same, but never older than a version that the asker has seen already, on whichever replica.
+    pub async fn get_at_least(&self, tenant: Uuid, seen: i64) -> Result<Option<Arc<Registry>>, Arc<StoreError>> {
         if self.store.away_for().is_some_and(|silence| silence > self.stale_for) {
             return Err(Arc::new(StoreError::Away));
         }
-        loop {
+        let mut old: Option<Loaded> = None;
+        for _ in 0..LOADS {
             let drops = self.drops.get(&tenant).await;
+            let floor = self.floors.get(&tenant).await.unwrap_or_default().max(seen);
             let found = match self.snapshots.get(&tenant).await {
                 Some(found) => {
                     self.metrics.snapshot_hit();
@@ -73,14 +97,48 @@ impl Registries {
                 }
                 None => match self.snapshots.try_get_with(tenant, self.load(tenant)).await {
                     Ok(loaded) => loaded,
-                    Err(why) => return why.as_ref().as_ref().map_or(Ok(None), |why| Err(Arc::clone(why))),
+                    Err(why) => match (why.as_ref(), old) {
+                        (None, _) => return Ok(None),
+                        // It went away when it was needed: what was known before is served, as to everybody else.
+                        (Some(why), Some(old)) if why.is_unavailable() && old.is_good(drops, seen) => {
+                            self.snapshots.insert(tenant, old.clone()).await;
+                            return Ok(Some(old.registry));
+                        }
+                        (Some(why), _) => return Err(Arc::clone(why)),
+                    },
                 },
             };
-            if found.drops == drops {
+            if found.is_good(drops, floor) {
+                return Ok(Some(found.registry));
+            }
+            if self.store.away_for().is_some() && found.is_good(drops, seen) {
                 return Ok(Some(found.registry));
             }
             self.snapshots.invalidate(&tenant).await;
+            old = Some(found);
         }
+        // The database itself is behind what was heard: it lost its last commits, or nobody ever saw that version.
+        self.floors.invalidate(&tenant).await;
+        match old {
+            Some(old) if old.registry.version() >= seen => Ok(Some(old.registry)),
+            _ => Err(Arc::new(StoreError::Behind)),
+        }
+    }
+
+    /// Notes a version that the tenant has by now: an older snapshot is not served any more, and a load of one that is under way
+    /// does not pass for it.
+    pub async fn changed(&self, tenant: Uuid, version: i64) {
+        let known = self.floors.get(&tenant).await.unwrap_or_default();
+        self.floors.insert(tenant, known.max(version)).await;
+    }
+
+    /// The tenants in memory, and the version of each.
+    pub(super) fn known(&self) -> Vec<(Uuid, i64)> {
+        self.snapshots.iter().map(|(tenant, loaded)| (*tenant, loaded.registry.version())).collect()
+    }
+
+    pub(super) const fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// Forgets the tenant's snapshot. To be called after a write to its tools, handlers or limits was committed and

@@ -12,6 +12,9 @@ pub enum StoreError {
     /// Postgres was away when it was last asked, and was not asked again.
     #[error("the database is away")]
     Away,
+    /// The database has not reached the version that was asked for.
+    #[error("the database has not reached this version")]
+    Behind,
     /// A migration failed.
     #[error("the schema could not be brought up to date: {0}")]
     Migration(#[source] sqlx::migrate::MigrateError),

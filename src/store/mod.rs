@@ -7,6 +7,7 @@
 mod availability;
 mod call_append;
 pub mod calls;
+pub mod changes;
 pub mod claims;
 mod error;
 pub mod handlers;

@@ -56,6 +56,7 @@ catalogue! {
     snapshot_loads: Family<Outcome, Counter> = Family::default(), "registry_loads", "Times that a tenant's tools were loaded";
     snapshot_load: Histogram = work(), "registry_load_duration_seconds", "What loading a tenant's tools took";
     snapshots: Gauge = Gauge::default(), "registry_snapshots", "Tenants whose tools are in memory";
+    listening: Gauge = Gauge::default(), "registry_listening", "Whether changes on other replicas are heard at once: 1 or 0, when they are asked for each second";
     stale_lists: Counter = Counter::default(), "stale_lists", "Lists that were served while the database was away";
     log_writes: Family<Outcome, Counter> = Family::default(), "log_writes", "Attempts to write answered calls to the log";
     log_write: Histogram = work(), "log_write_duration_seconds", "What writing to the log took";
@@ -143,6 +144,11 @@ impl Metrics {
     pub fn snapshot_loaded(&self, ok: bool, took: Duration) {
         self.0.snapshot_loads.get_or_create(&Outcome::of(ok)).inc();
         self.0.snapshot_load.observe(took.as_secs_f64());
+    }
+
+    /// Changes on other replicas are heard of at once, or only by asking.
+    pub fn listening(&self, heard: bool) {
+        self.0.listening.set(heard.into());
     }
 
     /// The log was written, or could not be.

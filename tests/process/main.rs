@@ -10,6 +10,7 @@ mod doctor;
 mod http;
 mod outage;
 mod process;
+mod replicas;
 mod serve;
 mod stopping;
 mod telemetry;

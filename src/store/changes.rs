@@ -1,0 +1,112 @@
+//! News of changed tenants, from whichever replica changed them.
+//!
+//! A notification is a hint and comes at once, on a connection of its own; it may be lost. Asking is the truth and needs nothing
+//! but the pool: each row of a tenant says which transaction changed it last.
+
+use super::{Store, StoreError};
+use secrecy::{ExposeSecret as _, SecretString};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use std::str::FromStr as _;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Where the trigger on `tenants` tells of changes.
+const CHANNEL: &str = "toolhook_changes";
+/// How long connecting may take.
+const CONNECTING: Duration = Duration::from_secs(2);
+
+/// A tenant whose tools, handlers or limits changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Whose.
+    pub tenant: Uuid,
+    /// The version that they have now; the greatest there is, if the tenant is gone.
+    pub version: i64,
+}
+
+/// A connection that hears of changes.
+pub struct Listener(PgListener);
+
+impl Listener {
+    /// Connects. The URL has to lead to Postgres itself, or to a pooler that keeps sessions.
+    pub async fn connect(url: &SecretString) -> Result<Self, StoreError> {
+        let options = PgConnectOptions::from_str(url.expose_secret())?.application_name("toolhook listener");
+        let connect = async {
+            let pool =
+                PgPoolOptions::new().max_connections(1).acquire_timeout(CONNECTING).connect_with(options).await?;
+            let mut listener = PgListener::connect_with(&pool).await?;
+            // A new connection has missed something, which its user has to know.
+            listener.eager_reconnect(false);
+            listener.listen(CHANNEL).await?;
+            Ok::<_, sqlx::Error>(listener)
+        };
+        let connected = tokio::time::timeout(CONNECTING, connect).await;
+        Ok(Self(connected.map_err(|_| StoreError::away())??))
+    }
+
+    /// The next change; `None` if the connection was lost, and perhaps changes with it.
+    pub async fn next(&mut self) -> Option<Change> {
+        loop {
+            let heard = self.0.try_recv().await.ok()??;
+            if let Some(change) = read(heard.payload()) {
+                return Some(change);
+            }
+            tracing::warn!("a notification that cannot be read");
+        }
+    }
+}
+
+impl std::fmt::Debug for Listener {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Listener")
+    }
+}
+
+fn read(payload: &str) -> Option<Change> {
+    let (tenant, version) = payload.split_once(' ')?;
+    Some(Change { tenant: tenant.parse().ok()?, version: version.parse().ok()? })
+}
+
+/// Up to where changes are known: a transaction's number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(i64);
+
+/// The mark of this moment, for somebody who knows nothing older.
+pub async fn mark(store: &Store) -> Result<Mark, StoreError> {
+    let mark = sqlx::query_scalar!(r#"select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as "mark!""#);
+    store.noticing(async { Ok(Mark(mark.fetch_one(&store.pool).await?)) }).await
+}
+
+/// What was committed since a mark, and the mark to ask with the next time. Some of it may have been told before.
+pub async fn since(store: &Store, mark: Mark) -> Result<(Vec<Change>, Mark), StoreError> {
+    let rows = sqlx::query!(
+        r#"select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as "mark!", id as "id?", registry_version as "version?"
+           from (select 1) as once left join tenants on changed_in >= $1::text::xid8"#,
+        mark.0.to_string()
+    );
+    let rows = store.noticing(async { Ok(rows.fetch_all(&store.pool).await?) }).await?;
+    let next = rows.first().map_or(mark, |row| Mark(row.mark));
+    let change = |(tenant, version)| Change { tenant, version };
+    Ok((rows.into_iter().filter_map(|row| row.id.zip(row.version)).map(change).collect(), next))
+}
+
+/// The versions that these tenants have now. One that is gone is not among them.
+pub async fn versions(store: &Store, tenants: &[Uuid]) -> Result<Vec<Change>, StoreError> {
+    let rows = sqlx::query!("select id, registry_version from tenants where id = any($1)", tenants);
+    let rows = store.noticing(async { Ok(rows.fetch_all(&store.pool).await?) }).await?;
+    Ok(rows.into_iter().map(|row| Change { tenant: row.id, version: row.registry_version }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload() {
+        let change = Change { tenant: Uuid::from_u128(7), version: 42 };
+        assert_eq!(read("00000000-0000-0000-0000-000000000007 42"), Some(change));
+        for odd in ["", "7", "00000000-0000-0000-0000-000000000007 x", "x 42"] {
+            assert_eq!(read(odd), None, "{odd}");
+        }
+    }
+}
