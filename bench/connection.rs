@@ -14,6 +14,15 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 pub(crate) struct Wire(Arc<Vec<u8>>);
 
 impl Wire {
+    /// A GET by the holder of a key.
+    pub(crate) fn get(path: &str, key: &str, headers: &[(&str, &str)]) -> Self {
+        let headers: Vec<String> = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let headers = headers.concat();
+        Self(Arc::new(
+            format!("GET {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {key}\r\n{headers}\r\n").into_bytes(),
+        ))
+    }
+
     /// A POST of JSON by the holder of a key.
     pub(crate) fn post(path: &str, key: &str, headers: &[(&str, &str)], body: &str) -> Self {
         let length = body.len();
@@ -27,17 +36,39 @@ impl Wire {
     }
 }
 
+/// What a load sends.
+#[derive(Clone)]
+pub(crate) enum Load {
+    /// The same again and again.
+    Same(Wire),
+    /// The same, each time with a new `Idempotency-Key`.
+    Keyed { path: String, key: String, body: String },
+}
+
+impl Load {
+    fn next(&self) -> Wire {
+        match self {
+            Self::Same(wire) => wire.clone(),
+            Self::Keyed { path, key, body } => {
+                let once = format!("{:032x}", fastrand::u128(..));
+                Wire::post(path, key, &[("idempotency-key", &once)], body)
+            }
+        }
+    }
+}
+
 /// A connection that is kept from one request to the next.
 pub(crate) struct Connection {
     stream: TcpStream,
     read: Vec<u8>,
+    head: Vec<u8>,
 }
 
 impl Connection {
     pub(crate) async fn open(address: &str) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
-        Self { stream, read: Vec::with_capacity(16 * 1024) }
+        Self { stream, read: Vec::with_capacity(16 * 1024), head: Vec::new() }
     }
 
     /// Sends a request and reads its answer; says the status. The body is what [`Connection::body`] shows until the next.
@@ -58,8 +89,19 @@ impl Connection {
             }
         }
         let status = self.read.get(9..12).and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
-        self.read.drain(..head);
+        self.head.clear();
+        self.head.extend(self.read.drain(..head));
         status.ok_or_else(|| std::io::ErrorKind::InvalidData.into())
+    }
+
+    /// A header of the last answer.
+    pub(crate) fn header(&self, name: &str) -> String {
+        let head = String::from_utf8_lossy(&self.head);
+        let value = head.lines().find_map(|line| {
+            let (known, value) = line.split_once(": ")?;
+            known.eq_ignore_ascii_case(name).then(|| value.to_owned())
+        });
+        value.unwrap_or_default()
     }
 
     pub(crate) fn body(&self) -> &[u8] {
@@ -113,6 +155,45 @@ pub(crate) struct Met {
     pub(crate) micros: Vec<u64>,
     /// Answers that were not what they should be.
     pub(crate) bad: usize,
+    /// Whether the warming up is over.
+    pub(crate) warm: bool,
+}
+
+impl Met {
+    pub(crate) fn add(&mut self, met: Self) {
+        self.micros.extend(met.micros);
+        self.bad += met.bad;
+    }
+}
+
+/// Sends over so many connections, each the next request as soon as it has its answer.
+pub(crate) async fn as_fast_as_it_goes(address: &str, load: &Load, connections: usize, time: Duration) -> Met {
+    let mut workers = JoinSet::new();
+    for _ in 0..connections {
+        let (address, load) = (address.to_owned(), load.clone());
+        workers.spawn(async move {
+            let (mut connection, mut met) = (Connection::open(&address).await, Met::default());
+            let began = Instant::now();
+            while began.elapsed() < time {
+                let (request, sent) = (load.next(), Instant::now());
+                match connection.send(&request).await {
+                    Ok(200 | 304) => {}
+                    Ok(_) => met.bad += 1,
+                    Err(_) => {
+                        met.bad += 1;
+                        connection = Connection::open(&address).await;
+                    }
+                }
+                met.micros.push(u64::try_from(sent.elapsed().as_micros()).unwrap());
+            }
+            met
+        });
+    }
+    let mut all = Met::default();
+    while let Some(met) = workers.join_next().await {
+        all.add(met.unwrap());
+    }
+    all
 }
 
 /// Sends a request so often in a second, whether or not the others are answered: what waits in a queue is seen.

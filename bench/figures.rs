@@ -1,5 +1,11 @@
 //! Percentiles, and how figures are written.
 
+/// What a scenario found out, as Markdown.
+pub(crate) struct Section {
+    pub(crate) title: &'static str,
+    pub(crate) text: String,
+}
+
 /// The value that so many percent of the values do not exceed.
 pub(crate) fn percentile(values: &mut [u64], percent: f64) -> u64 {
     values.sort_unstable();

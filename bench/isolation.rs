@@ -1,5 +1,6 @@
 //! What a tenant feels of another one whose thousand webhooks hang.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::json;
@@ -7,7 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use crate::connection::{Met, Pool, Wire, at_a_rate};
-use crate::figures::{millis, percentile, ratio};
+use crate::figures::{Section, millis, percentile, ratio};
 use crate::process::{Scratch, Server};
 use crate::receiver::Webhooks;
 use crate::service::{Database, Tenant, address};
@@ -22,7 +23,7 @@ const SETTLING: Duration = Duration::from_secs(1);
 const STARTING: Duration = Duration::from_secs(3);
 
 /// Measures calls of one tenant in turns: while the other is quiet, and while a thousand of its calls hang.
-pub(crate) async fn measure(quick: bool) {
+pub(crate) async fn measure(quick: bool) -> Section {
     let (rounds, phase) = if quick { (2, 3) } else { (6, 8) };
     let phase = Duration::from_secs(phase);
     let scratch = Scratch::within("/var/tmp".into());
@@ -42,28 +43,30 @@ pub(crate) async fn measure(quick: bool) {
     at_a_rate(&pool, &call, RATE, SETTLING).await;
     let (mut quiet, mut beside) = (Met::default(), Met::default());
     for round in 1..=rounds {
-        add(&mut quiet, at_a_rate(&pool, &call, RATE, phase).await);
+        quiet.add(at_a_rate(&pool, &call, RATE, phase).await);
         let hung = hang(&address(&server), &noisy.key, &webhooks, SETTLING + phase).await;
         at_a_rate(&pool, &call, RATE, SETTLING).await;
-        add(&mut beside, at_a_rate(&pool, &call, RATE, phase).await);
+        beside.add(at_a_rate(&pool, &call, RATE, phase).await);
         println!("round {round} of {rounds}: {} calls hung", webhooks.hung());
         hung.join_all().await; // they time out
         at_a_rate(&pool, &call, RATE, SETTLING).await;
     }
-    println!("{RATE} calls a second of one tenant, {rounds} rounds of {} s each way", phase.as_secs());
-    for (name, met) in [("the other tenant is quiet", &mut quiet), ("1,000 of its webhooks hang", &mut beside)] {
+    let mut text = format!(
+        "{RATE} calls a second of one tenant, sent whether or not the others are answered; {rounds} rounds of {} s each way.\n\n\
+         | the other tenant | p50 | p99 | calls | bad |\n| --- | --- | --- | --- | --- |\n",
+        phase.as_secs()
+    );
+    for (name, met) in [("is quiet", &mut quiet), ("has 1,000 webhooks that hang", &mut beside)] {
         let (p50, p99) = (percentile(&mut met.micros, 50.0), percentile(&mut met.micros, 99.0));
-        println!("{name}: p50 {}, p99 {}, {} calls, {} bad", millis(p50), millis(p99), met.micros.len(), met.bad);
+        let _ = writeln!(text, "| {name} | {} | {} | {} | {} |", millis(p50), millis(p99), met.micros.len(), met.bad);
     }
-    for percent in [50.0, 99.0] {
-        let of = |met: &mut Met| percentile(&mut met.micros, percent);
-        println!("p{percent}: {:.2} times as long", ratio(of(&mut beside), of(&mut quiet)));
-    }
-}
-
-fn add(all: &mut Met, met: Met) {
-    all.micros.extend(met.micros);
-    all.bad += met.bad;
+    let mut grown = |percent| ratio(percentile(&mut beside.micros, percent), percentile(&mut quiet.micros, percent));
+    let (p50, p99) = (grown(50.0), grown(99.0));
+    let _ = writeln!(
+        text,
+        "\nBeside hung webhooks the p50 is {p50:.2} times and the p99 {p99:.2} times as long; the target is at most 1.2."
+    );
+    Section { title: "A neighbour whose webhooks hang", text }
 }
 
 /// Calls every webhook that hangs, and comes back when all calls are under way; they time out after the given time.

@@ -13,16 +13,21 @@ const MASTER_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 /// Postgres with the schema.
 pub(crate) struct Database {
     pub(crate) url: String,
-    _postgres: EmbeddedPostgres,
+    postgres: EmbeddedPostgres,
 }
 
 impl Database {
     /// Starts one that keeps what it has committed.
     pub(crate) fn start(scratch: &Scratch) -> Self {
         let postgres = scratch.postgres_that(true);
-        let database = Self { url: postgres.url("postgres"), _postgres: postgres };
+        let database = Self { url: postgres.url("postgres"), postgres };
         database.run(&["migrate"]);
         database
+    }
+
+    /// The server's process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.postgres.pid()
     }
 
     /// Runs a command of the service; says what it prints.
@@ -58,12 +63,28 @@ impl<'a> Tenant<'a> {
         Self { key, server }
     }
 
+    /// Makes a handler that several tools share.
+    pub(crate) fn handler(&self, name: &str, url: &str) {
+        let handler = json!({"name": name, "kind": "webhook", "url": url});
+        let made = send(&self.server.base_url, &self.key, "POST", "/v1/handlers", Some(&handler)).unwrap();
+        assert_eq!(made.status, 201, "{}", made.text);
+    }
+
     /// Makes a tool that has a webhook of its own.
     pub(crate) fn tool(&self, name: &str, url: &str) {
+        self.make_tool(name, &json!({"kind": "webhook", "url": url}));
+    }
+
+    /// Makes a tool of a handler.
+    pub(crate) fn tool_of(&self, name: &str, handler: &str) {
+        self.make_tool(name, &json!(handler));
+    }
+
+    fn make_tool(&self, name: &str, handler: &Value) {
         let tool = json!({
             "name": name, "description": "Weather for a city",
             "input_schema": {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city"]},
-            "handler": {"kind": "webhook", "url": url}
+            "handler": handler
         });
         let made = send(&self.server.base_url, &self.key, "POST", "/v1/tools", Some(&tool)).unwrap();
         assert_eq!(made.status, 201, "{}", made.text);

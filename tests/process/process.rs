@@ -176,8 +176,12 @@ impl Server {
         fs::read_to_string(&self.err).unwrap()
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
+        kill(Pid::from_raw(self.pid().try_into().unwrap()), signal).unwrap();
     }
 
     /// Waits for its end.
