@@ -2,20 +2,19 @@
 
 use clap::Args;
 
-use super::problems::{Handed, Problems, database_url, ports, ranges, switch};
-use super::{Database, MISSING_DATABASE, Serving, given, settings, variable};
+use super::master_keys::MasterKeys;
+use super::problems::{Problems, database_url, ports, ranges, switch};
+use super::{Database, MISSING_DATABASE, Serving, given, settings};
 use crate::egress::Policy;
-use crate::store::MasterKey;
 
 const EGRESS_PORTS: &str = "443,8443";
 const PLAIN_HTTP: &str = "false";
 const MIGRATE: &str = "true";
-const MISSING_MASTER_KEY: &str =
-    "32 random bytes in base 64, made once and kept, such as by `head -c 32 /dev/urandom | base64`";
 const SECRETS: &str = "\
 Secrets are read from the environment, or from files, and never from the command line:
   DATABASE_URL         postgres://user:password@host:5432/database
-  TOOLHOOK_MASTER_KEY  32 bytes in base 64 (make one: head -c 32 /dev/urandom | base64)";
+  TOOLHOOK_MASTER_KEY  32 bytes in base 64 (make one: head -c 32 /dev/urandom | base64)
+  TOOLHOOK_PREVIOUS_MASTER_KEYS  more of them, separated by commas, while the master key is being changed";
 
 /// `toolhook serve`.
 #[derive(Debug, Args)]
@@ -23,9 +22,8 @@ Secrets are read from the environment, or from files, and never from the command
 pub struct Serve {
     #[command(flatten)]
     database: Database,
-    /// A file that holds the master key, instead of `TOOLHOOK_MASTER_KEY`: what seals header values and signing secrets
-    #[arg(long, env = "TOOLHOOK_MASTER_KEY_FILE", value_name = "FILE", help_heading = "Secrets")]
-    master_key_file: Option<String>,
+    #[command(flatten)]
+    master_keys: MasterKeys,
     /// Address ranges (CIDRs, separated by commas) that webhooks may be in although they are not public
     #[arg(long, env = "TOOLHOOK_EGRESS_ALLOW", value_name = "CIDRS", default_value = "", hide_default_value = true)]
     egress_allow: String,
@@ -50,11 +48,7 @@ impl Serve {
     pub fn check(self, problems: &mut Problems) -> Option<settings::Serve> {
         let url = problems.secret(self.database.place.handed(), MISSING_DATABASE, database_url);
         let connections = self.database.connections(problems);
-        let master_key =
-            Handed { name: "TOOLHOOK_MASTER_KEY", value: variable("TOOLHOOK_MASTER_KEY"), file: self.master_key_file };
-        let master_key = problems.secret(master_key, MISSING_MASTER_KEY, |text| {
-            MasterKey::parse(text).map_err(|problem| format!("{problem}: {MISSING_MASTER_KEY}"))
-        });
+        let master_keys = self.master_keys.check(problems);
         let allow = problems.read("TOOLHOOK_EGRESS_ALLOW", &self.egress_allow, ranges);
         let ports = problems.read("TOOLHOOK_EGRESS_PORTS", given(&self.egress_ports, EGRESS_PORTS), ports);
         let plain_http = given(&self.egress_plain_http, PLAIN_HTTP);
@@ -63,7 +57,7 @@ impl Serve {
         let serving = self.serving.check(problems);
         Some(settings::Serve {
             database: settings::Database { url: url?, connections: connections? },
-            master_key: master_key?,
+            master_keys: master_keys?,
             egress: Policy { allow: allow?, plain_http: plain_http?, ports: ports? },
             migrate: migrate? && !self.no_migrate,
             serving: serving?,
