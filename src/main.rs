@@ -71,6 +71,12 @@ async fn run(Toolhook { command, logging }: Toolhook) -> Result<(), Failure> {
             cli::logging::start(logging);
             cli::migrate::run(settings).await
         }
+        Command::RotateMasterKey(rotate) => {
+            let settings = rotate.check(&mut problems);
+            let (logging, settings) = problems.finish(logging.zip(settings))?;
+            cli::logging::start(logging);
+            cli::rotate::run(settings).await
+        }
         Command::Keys(keys) => {
             let settings = keys.check(&mut problems);
             let (logging, settings) = problems.finish(logging.zip(settings))?;

@@ -4,13 +4,13 @@ use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
 use super::{Failure, failure::causes};
-use crate::config::settings::Database;
-use crate::store::{MasterKey, Store, Vault, inspection};
+use crate::config::settings::{Database, MasterKeys};
+use crate::store::{MasterKey, Store, Vault, inspection, rotation, walls};
 
 /// Connects, or says what to check.
-pub(super) async fn connect(url: &SecretString, connections: u32, master_key: &MasterKey) -> Result<Store, Failure> {
+pub(super) async fn connect(url: &SecretString, connections: u32, vault: Vault) -> Result<Store, Failure> {
     let url = url.expose_secret();
-    let connected = Box::pin(Store::connect(url, connections, Vault::new(master_key))).await;
+    let connected = Box::pin(Store::connect(url, connections, vault)).await;
     connected.map_err(|error| {
         Failure::Failed(format!(
             "cannot use the database {}: {}. Check that Postgres runs there and can be reached from here, and that \
@@ -21,11 +21,24 @@ pub(super) async fn connect(url: &SecretString, connections: u32, master_key: &M
     })
 }
 
+/// Connects with the keys of the sealed columns.
+pub(super) async fn connect_with(database: &Database, keys: &MasterKeys) -> Result<Store, Failure> {
+    connect(&database.url, database.connections, Vault::with(&keys.current, &keys.previous)).await
+}
+
 /// Brings the schema up to date. A schema that is newer than this program is left alone, so that an old replica can still
 /// start while new ones take over.
 pub(super) async fn migrate(store: &Store) -> Result<bool, Failure> {
     if store.is_migrated().await? {
         return Ok(false);
+    }
+    let login = inspection::login(store).await?;
+    if !login.may_create {
+        return Err(Failure::Failed(format!(
+            "the database's schema is older than this program, or not there yet, and {} may not change it: run `toolhook \
+             migrate` with the login that owns the tables",
+            login.name
+        )));
     }
     store.migrate().await?;
     Ok(true)
@@ -41,13 +54,33 @@ pub(super) async fn require_schema(store: &Store) -> Result<(), Failure> {
     ))
 }
 
-/// Refuses to work with another master key than the one that the stored secrets are sealed with: every tool with a webhook
-/// would be gone for its agents, behind probes that say that all is well.
+/// Refuses to work where the database would not keep tenants apart by itself.
+pub(super) async fn require_walls(store: &Store) -> Result<(), Failure> {
+    let breaches = walls::breaches(store).await?;
+    if breaches.is_empty() {
+        return Ok(());
+    }
+    let list: Vec<String> = breaches.iter().map(|breach| format!("\n  - {breach}")).collect();
+    Err(Failure::Failed(format!("the database does not keep tenants apart as it has to:{}", list.concat())))
+}
+
+/// Refuses to work without a master key that stored secrets are sealed with: tools with a webhook would be gone for their
+/// agents, behind probes that say that all is well.
 pub(super) async fn require_master_key(store: &Store) -> Result<(), Failure> {
+    let uses = rotation::uses(store).await?;
+    let unknown: Vec<String> =
+        uses.iter().filter(|key| !key.known).map(|key| format!("{} with {}", key.values, key.key)).collect();
+    if !unknown.is_empty() {
+        return Err(Failure::Failed(format!(
+            "this is not the master key that all of the database's stored secrets are sealed with ({}): give the one that was \
+             used until now in TOOLHOOK_MASTER_KEY or, while the key is being changed, in TOOLHOOK_PREVIOUS_MASTER_KEYS",
+            unknown.join(", ")
+        )));
+    }
     match inspection::sealed(store).await? {
         (0, closed) if closed > 0 => Err(Failure::Failed(
-            "this is not the master key that the database's stored secrets are sealed with: give the one that was used \
-             until now in TOOLHOOK_MASTER_KEY"
+            "the database's stored secrets were changed or moved: none of the newest opens with the master key that is named \
+             in them"
                 .to_owned(),
         )),
         _ => Ok(()),
@@ -57,7 +90,7 @@ pub(super) async fn require_master_key(store: &Store) -> Result<(), Failure> {
 /// Connects for a command that reads and writes no sealed column, so that its operator needs no master key.
 pub(super) async fn open(database: &Database) -> Result<Store, Failure> {
     let no_key = MasterKey::from_random([0; 32]);
-    connect(&database.url, database.connections, &no_key).await
+    connect(&database.url, database.connections, Vault::new(&no_key)).await
 }
 
 /// The URL as it may be shown: who, where, which. Parameters can hold a password as well; of them only the socket's folder is shown.

@@ -17,7 +17,7 @@ use super::{
 use crate::config::settings::Dev;
 use crate::egress::Policy;
 use crate::execution::Natives;
-use crate::store::Store;
+use crate::store::{Store, Vault};
 use crate::telemetry::Metrics;
 
 /// Runs until a signal, and stops what it started.
@@ -63,8 +63,9 @@ async fn prepare(settings: &Dev, postgres: &Options, address: SocketAddr) -> Res
         (Some(server), url)
     };
     let master_key = credentials::master_key(data_dir)?;
-    let store = database::connect(&url, settings.connections, &master_key).await?;
+    let store = database::connect(&url, settings.connections, Vault::new(&master_key)).await?;
     database::migrate(&store).await?;
+    database::require_walls(&store).await?;
     database::require_master_key(&store).await?;
     let credentials = demo::prepare(&store, Credentials::read(data_dir), welcome::base_url(address)).await?;
     credentials.write(data_dir)?;

@@ -17,6 +17,7 @@ pub mod logging;
 pub mod migrate;
 pub mod postgres;
 mod private_file;
+pub mod rotate;
 pub mod serve;
 mod server;
 pub mod shutdown;

@@ -9,14 +9,14 @@ use super::{
 };
 use crate::config::settings::Serve;
 use crate::execution::Natives;
-use crate::store::{MasterKey, Store};
+use crate::store::Store;
 use crate::telemetry::Metrics;
 
 /// Runs until a signal.
 pub async fn run(settings: Serve, metrics: Metrics, signals: &mut Signals) -> Result<(), Failure> {
     let began = Instant::now();
     let ports = server::bind(&settings.serving).await?;
-    let store = signals.stopping(prepare(&settings, &settings.master_key)).await?;
+    let store = signals.stopping(prepare(&settings)).await?;
     let listen = settings.listen_url.unwrap_or(settings.database.url);
     let service = Service { store, listen, egress: settings.egress, natives: Natives::default(), metrics };
     let address = ports.address()?;
@@ -24,8 +24,8 @@ pub async fn run(settings: Serve, metrics: Metrics, signals: &mut Signals) -> Re
     server::run(ports, service, &settings.serving, signals).await
 }
 
-async fn prepare(settings: &Serve, master_key: &MasterKey) -> Result<Store, Failure> {
-    let store = database::connect(&settings.database.url, settings.database.connections, master_key).await?;
+async fn prepare(settings: &Serve) -> Result<Store, Failure> {
+    let store = database::connect_with(&settings.database, &settings.master_keys).await?;
     if settings.migrate {
         if database::migrate(&store).await? {
             tracing::info!("brought the schema up to date");
@@ -33,6 +33,7 @@ async fn prepare(settings: &Serve, master_key: &MasterKey) -> Result<Store, Fail
     } else {
         database::require_schema(&store).await?;
     }
+    database::require_walls(&store).await?;
     database::require_master_key(&store).await?;
     Ok(store)
 }

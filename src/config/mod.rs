@@ -7,7 +7,9 @@
 
 mod dev;
 pub mod keys;
+mod master_keys;
 mod problems;
+mod rotate;
 mod serve;
 pub mod settings;
 mod telemetry;
@@ -21,6 +23,7 @@ use tracing_subscriber::EnvFilter;
 pub use dev::Dev;
 pub use keys::Keys;
 pub use problems::Problems;
+pub use rotate::Rotate;
 pub use serve::Serve;
 pub use tenants::Tenants;
 
@@ -68,6 +71,8 @@ pub enum Command {
     Doctor(Box<Serve>),
     /// Bring the database's schema up to date
     Migrate(Migrate),
+    /// Seal every stored secret with the current master key
+    RotateMasterKey(Rotate),
     /// Make, list and revoke API keys
     Keys(Keys),
     /// Make, list and remove tenants

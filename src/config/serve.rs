@@ -2,23 +2,22 @@
 
 use clap::Args;
 
+use super::master_keys::MasterKeys;
 use super::problems::{Handed, Problems, database_url, ports, ranges, switch};
 use super::{Database, MISSING_DATABASE, Serving, given, settings, variable};
 use crate::egress::Policy;
-use crate::store::MasterKey;
 
 const EGRESS_PORTS: &str = "443,8443";
 const PLAIN_HTTP: &str = "false";
 const MIGRATE: &str = "true";
-const MISSING_MASTER_KEY: &str =
-    "32 random bytes in base 64, made once and kept, such as by `head -c 32 /dev/urandom | base64`";
 const SECRETS: &str = "\
 Secrets are read from the environment, or from files, and never from the command line:
   DATABASE_URL         postgres://user:password@host:5432/database
   TOOLHOOK_LISTEN_DATABASE_URL
                        the same database past a pooler, for the listener that hears of changes on other replicas
                        (default: DATABASE_URL)
-  TOOLHOOK_MASTER_KEY  32 bytes in base 64 (make one: head -c 32 /dev/urandom | base64)";
+  TOOLHOOK_MASTER_KEY  32 bytes in base 64 (make one: head -c 32 /dev/urandom | base64)
+  TOOLHOOK_PREVIOUS_MASTER_KEYS  more of them, separated by commas, while the master key is being changed";
 
 /// `toolhook serve`.
 #[derive(Debug, Args)]
@@ -29,9 +28,8 @@ pub struct Serve {
     /// A file that holds the listener's URL, instead of `TOOLHOOK_LISTEN_DATABASE_URL`
     #[arg(long, env = "TOOLHOOK_LISTEN_DATABASE_URL_FILE", value_name = "FILE", help_heading = "Secrets")]
     listen_database_url_file: Option<String>,
-    /// A file that holds the master key, instead of `TOOLHOOK_MASTER_KEY`: what seals header values and signing secrets
-    #[arg(long, env = "TOOLHOOK_MASTER_KEY_FILE", value_name = "FILE", help_heading = "Secrets")]
-    master_key_file: Option<String>,
+    #[command(flatten)]
+    master_keys: MasterKeys,
     /// Address ranges (CIDRs, separated by commas) that webhooks may be in although they are not public
     #[arg(long, env = "TOOLHOOK_EGRESS_ALLOW", value_name = "CIDRS", default_value = "", hide_default_value = true)]
     egress_allow: String,
@@ -62,11 +60,7 @@ impl Serve {
             file: self.listen_database_url_file,
         };
         let listen = problems.optional_secret(listen, database_url);
-        let master_key =
-            Handed { name: "TOOLHOOK_MASTER_KEY", value: variable("TOOLHOOK_MASTER_KEY"), file: self.master_key_file };
-        let master_key = problems.secret(master_key, MISSING_MASTER_KEY, |text| {
-            MasterKey::parse(text).map_err(|problem| format!("{problem}: {MISSING_MASTER_KEY}"))
-        });
+        let master_keys = self.master_keys.check(problems);
         let allow = problems.read("TOOLHOOK_EGRESS_ALLOW", &self.egress_allow, ranges);
         let ports = problems.read("TOOLHOOK_EGRESS_PORTS", given(&self.egress_ports, EGRESS_PORTS), ports);
         let plain_http = given(&self.egress_plain_http, PLAIN_HTTP);
@@ -76,7 +70,7 @@ impl Serve {
         Some(settings::Serve {
             database: settings::Database { url: url?, connections: connections? },
             listen_url: listen?,
-            master_key: master_key?,
+            master_keys: master_keys?,
             egress: Policy { allow: allow?, plain_http: plain_http?, ports: ports? },
             migrate: migrate? && !self.no_migrate,
             serving: serving?,

@@ -17,13 +17,29 @@ pub struct Serve {
     /// The database for the listener that hears of changes; none for the same URL.
     pub listen_url: Option<SecretString>,
     /// What opens the sealed columns.
-    pub master_key: MasterKey,
+    pub master_keys: MasterKeys,
     /// Where webhooks may be.
     pub egress: Policy,
     /// Whether to bring the schema up to date first.
     pub migrate: bool,
     /// How to serve.
     pub serving: Serving,
+}
+
+/// The master keys.
+pub struct MasterKeys {
+    /// The one that seals.
+    pub current: MasterKey,
+    /// Those that only open what they have sealed, or what other replicas seal with them already.
+    pub previous: Vec<MasterKey>,
+}
+
+/// What `toolhook rotate-master-key` works on.
+pub struct Rotate {
+    /// The database.
+    pub database: Database,
+    /// Its keys.
+    pub master_keys: MasterKeys,
 }
 
 /// How `toolhook dev` runs.

@@ -43,7 +43,7 @@ where
             self.known.insert(key.clone(), answer.clone()).await;
             Ok(answer)
         };
-        let why: Arc<Option<Arc<StoreError>>> = match self.fresh.try_get_with(key.clone(), load).await {
+        let why: Arc<Option<Arc<StoreError>>> = match self.fresh.try_get_with(key.clone(), Box::pin(load)).await {
             Ok(answer) => return Ok(Some(answer)),
             Err(why) => why,
         };

@@ -95,7 +95,7 @@ impl Registries {
                     self.metrics.snapshot_hit();
                     found
                 }
-                None => match self.snapshots.try_get_with(tenant, self.load(tenant)).await {
+                None => match self.snapshots.try_get_with(tenant, Box::pin(self.load(tenant))).await {
                     Ok(loaded) => loaded,
                     Err(why) => match (why.as_ref(), old) {
                         (None, _) => return Ok(None),

@@ -1,7 +1,7 @@
 //! The log of calls.
 
 use super::json::Json;
-use super::{PLAN_ANEW, Page, PageRequest, Store, StoreError};
+use super::{Page, PageRequest, Store, StoreError};
 use serde_json::value::RawValue;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -147,7 +147,10 @@ pub async fn get(store: &Store, tenant: Uuid, id: Uuid) -> Result<Option<CallRow
         tenant,
         id
     );
-    Ok(found.fetch_optional(&store.pool).await?.map(CallRow::from))
+    let mut reading = store.scoped(tenant).await?;
+    let found = found.fetch_optional(&mut *reading).await?;
+    reading.commit().await?;
+    Ok(found.map(CallRow::from))
 }
 
 /// Lists calls, the newest first.
@@ -174,7 +177,7 @@ pub async fn list(
         filter.status,
         page.limit + 1
     );
-    let mut reading = store.pool.begin_with(PLAN_ANEW).await?;
+    let mut reading = store.scoped_anew(tenant).await?;
     let rows = rows.fetch_all(&mut *reading).await?;
     reading.commit().await?;
     Ok(Page::of(rows.into_iter().map(CallRow::from).collect(), page.limit))

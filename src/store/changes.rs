@@ -74,7 +74,13 @@ pub struct Mark(i64);
 /// The mark of this moment, for somebody who knows nothing older.
 pub async fn mark(store: &Store) -> Result<Mark, StoreError> {
     let mark = sqlx::query_scalar!(r#"select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as "mark!""#);
-    store.noticing(async { Ok(Mark(mark.fetch_one(&store.pool).await?)) }).await
+    let ask = async {
+        let mut asking = store.system().await?;
+        let mark = mark.fetch_one(&mut *asking).await?;
+        asking.commit().await?;
+        Ok(Mark(mark))
+    };
+    store.noticing(ask).await
 }
 
 /// What was committed since a mark, and the mark to ask with the next time. Some of it may have been told before.
@@ -84,7 +90,13 @@ pub async fn since(store: &Store, mark: Mark) -> Result<(Vec<Change>, Mark), Sto
            from (select 1) as once left join tenants on changed_in >= $1::text::xid8"#,
         mark.0.to_string()
     );
-    let rows = store.noticing(async { Ok(rows.fetch_all(&store.pool).await?) }).await?;
+    let ask = async {
+        let mut asking = store.system().await?;
+        let rows = rows.fetch_all(&mut *asking).await?;
+        asking.commit().await?;
+        Ok(rows)
+    };
+    let rows = store.noticing(ask).await?;
     let next = rows.first().map_or(mark, |row| Mark(row.mark));
     let change = |(tenant, version)| Change { tenant, version };
     Ok((rows.into_iter().filter_map(|row| row.id.zip(row.version)).map(change).collect(), next))
@@ -93,7 +105,13 @@ pub async fn since(store: &Store, mark: Mark) -> Result<(Vec<Change>, Mark), Sto
 /// The versions that these tenants have now. One that is gone is not among them.
 pub async fn versions(store: &Store, tenants: &[Uuid]) -> Result<Vec<Change>, StoreError> {
     let rows = sqlx::query!("select id, registry_version from tenants where id = any($1)", tenants);
-    let rows = store.noticing(async { Ok(rows.fetch_all(&store.pool).await?) }).await?;
+    let ask = async {
+        let mut asking = store.system().await?;
+        let rows = rows.fetch_all(&mut *asking).await?;
+        asking.commit().await?;
+        Ok(rows)
+    };
+    let rows = store.noticing(ask).await?;
     Ok(rows.into_iter().map(|row| Change { tenant: row.id, version: row.registry_version }).collect())
 }
 

@@ -5,8 +5,7 @@
 
 use super::call_append::{printable, repairs, text};
 use super::calls::CallRow;
-use super::{PLAN_ANEW, Store, StoreError, Writer};
-use sqlx::Connection as _;
+use super::{Store, StoreError, Writer};
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -173,13 +172,8 @@ impl Writer {
             &column(&calls, |(_, call)| call.attempts),
             &column(&calls, |(_, call)| call.duration_ms)
         );
-        let held = self.with(async |connection| {
-            let mut transaction = connection.begin_with(PLAN_ANEW).await?;
-            let held = held.fetch_all(&mut *transaction).await?;
-            transaction.commit().await?;
-            Ok(held)
-        });
-        let held: HashSet<Uuid> = held.await?.into_iter().collect();
+        let held: HashSet<Uuid> =
+            self.with_anew(async |connection| Ok(held.fetch_all(connection).await?)).await?.into_iter().collect();
         Ok(ends.iter().map(|end| held.contains(&end.lease)).collect())
     }
 }
@@ -196,7 +190,9 @@ pub async fn find(store: &Store, id: &KeyId) -> Result<Option<Known>, StoreError
         id.key,
         f64::from(HOURS)
     );
-    let found = found.fetch_optional(&store.pool).await?;
+    let mut reading = store.scoped(id.tenant).await?;
+    let found = found.fetch_optional(&mut *reading).await?;
+    reading.commit().await?;
     Ok(found.map(|row| Known { body_hash: row.body_hash, places: row.calls, answer: row.answer, runs: row.runs }))
 }
 
@@ -204,7 +200,10 @@ pub async fn find(store: &Store, id: &KeyId) -> Result<Option<Known>, StoreError
 pub async fn standing(store: &Store, id: &KeyId, places: &[Option<Uuid>]) -> Result<HashMap<Uuid, String>, StoreError> {
     let calls: Vec<Uuid> = places.iter().copied().flatten().collect();
     let rows = sqlx::query!("select id, status from calls where tenant_id = $1 and id = any($2)", id.tenant, &calls);
-    Ok(rows.fetch_all(&store.pool).await?.into_iter().map(|row| (row.id, row.status)).collect())
+    let mut reading = store.scoped(id.tenant).await?;
+    let rows = rows.fetch_all(&mut *reading).await?;
+    reading.commit().await?;
+    Ok(rows.into_iter().map(|row| (row.id, row.status)).collect())
 }
 
 /// Takes over a request that nobody runs any more. `again` are its calls that may run (again); of the others those that were
@@ -217,7 +216,7 @@ pub async fn take_over(
     again: &[Uuid],
     lost: (&str, &str),
 ) -> Result<bool, StoreError> {
-    let mut transaction = store.pool.begin_with(PLAN_ANEW).await?;
+    let mut transaction = store.scoped_anew(id.tenant).await?;
     let taken = sqlx::query!(
         r#"update idempotency_keys set lease_owner = $4, lease_until = clock_timestamp() + $5 * interval '1 millisecond'
            where tenant_id = $1 and route = $2 and key = $3 and answer is null
@@ -260,6 +259,7 @@ pub async fn take_over(
 
 /// Gives a claim up of which nothing was sent: as if the request had never come.
 pub async fn release(store: &Store, id: &KeyId, lease: Uuid) -> Result<(), StoreError> {
+    let mut writing = store.scoped(id.tenant).await?;
     sqlx::query!(
         "with gone as (
            delete from idempotency_keys where tenant_id = $1 and route = $2 and key = $3 and lease_owner = $4 and answer is null
@@ -270,9 +270,9 @@ pub async fn release(store: &Store, id: &KeyId, lease: Uuid) -> Result<(), Store
         id.key,
         lease
     )
-    .execute(&store.pool)
+    .execute(&mut *writing)
     .await?;
-    Ok(())
+    writing.commit().await
 }
 
 /// Gives a claim up of which some calls were sent: those become unknown, the others were never sent.
@@ -284,6 +284,7 @@ pub async fn abandon(
     lost: (&str, &str),
     unsent: (&str, &str),
 ) -> Result<(), StoreError> {
+    let mut writing = store.scoped(id.tenant).await?;
     sqlx::query!(
         "with left_behind as (
            update idempotency_keys set lease_owner = null
@@ -303,9 +304,9 @@ pub async fn abandon(
         unsent.0,
         unsent.1
     )
-    .execute(&store.pool)
+    .execute(&mut *writing)
     .await?;
-    Ok(())
+    writing.commit().await
 }
 
 /// Finds requests whose lease ran out, frees them, and turns their running calls into unknown ones; says which. Replicas do
@@ -315,7 +316,7 @@ pub async fn reap(
     lost: (&str, &str),
     before_commit: impl FnOnce(usize) + Send,
 ) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
-    let mut transaction = store.pool.begin_with(PLAN_ANEW).await?;
+    let mut transaction = store.system_anew().await?;
     let reaped = sqlx::query!(
         "with expired as (
            select tenant_id, route, key from idempotency_keys
@@ -348,7 +349,10 @@ pub async fn prune(store: &Store) -> Result<u64, StoreError> {
            order by created_at limit 5000)",
         f64::from(HOURS)
     );
-    Ok(pruned.execute(&store.pool).await?.rows_affected())
+    let mut pruning = store.system().await?;
+    let pruned = pruned.execute(&mut *pruning).await?.rows_affected();
+    pruning.commit().await?;
+    Ok(pruned)
 }
 
 fn column<'a, I, T>(rows: &'a [I], of: impl Fn(&'a I) -> T) -> Vec<T> {

@@ -78,6 +78,12 @@ impl StoreError {
         }
     }
 
+    /// Whether Postgres did not let us take a role: it is not there, or not ours to take.
+    pub(super) fn is_refused_role(&self) -> bool {
+        let Self::Database(sqlx::Error::Database(refusal)) = self else { return false };
+        refusal.code().is_some_and(|code| ["42501", "22023"].contains(&&*code))
+    }
+
     /// The database is known to be away, and was not asked again.
     pub const fn away() -> Self {
         Self::Database(sqlx::Error::PoolTimedOut)

@@ -120,7 +120,9 @@ pub async fn get(store: &Store, tenant: Uuid, name: &HandlerName) -> Result<Opti
         tenant,
         name.as_str()
     );
-    let found = found.fetch_optional(&store.pool).await?;
+    let mut reading = store.scoped(tenant).await?;
+    let found = found.fetch_optional(&mut *reading).await?;
+    reading.commit().await?;
     found.map(|sealed| sealed.open(&store.vault, tenant)).transpose()
 }
 
@@ -136,7 +138,9 @@ pub async fn list(store: &Store, tenant: Uuid, page: &PageRequest<String>) -> Re
         page.after,
         page.limit + 1
     );
-    let rows = rows.fetch_all(&store.pool).await?;
+    let mut reading = store.scoped(tenant).await?;
+    let rows = rows.fetch_all(&mut *reading).await?;
+    reading.commit().await?;
     let opened: Result<Vec<_>, _> = rows.into_iter().map(|sealed| sealed.open(&store.vault, tenant)).collect();
     Ok(Page::of(opened?, page.limit))
 }
@@ -148,7 +152,7 @@ pub async fn insert(
     name: &HandlerName,
     handler: &Handler,
 ) -> Result<HandlerRow, StoreError> {
-    let mut tx = store.pool.begin().await?;
+    let mut tx = store.scoped(tenant).await?;
     tenants::bump(&mut tx, tenant).await?;
     let made = insert_row(&store.vault, &mut tx, tenant, Some(name.as_str()), None, handler).await?;
     tx.commit().await?;
@@ -195,7 +199,7 @@ pub async fn update(
     handler: &Handler,
 ) -> Result<HandlerRow, StoreError> {
     let sealed = SealedSecrets::of(&store.vault, tenant, id, &handler.secrets)?;
-    let mut tx = store.pool.begin().await?;
+    let mut tx = store.scoped(tenant).await?;
     tenants::bump(&mut tx, tenant).await?;
     let changed = sqlx::query_as!(
         Sealed,
@@ -220,7 +224,7 @@ pub async fn update(
 
 /// Removes a handler, if it is still at the version that the writer saw and no tool uses it.
 pub async fn delete(store: &Store, tenant: Uuid, id: Uuid, seen: i32) -> Result<(), StoreError> {
-    let mut tx = store.pool.begin().await?;
+    let mut tx = store.scoped(tenant).await?;
     tenants::bump(&mut tx, tenant).await?;
     let gone = sqlx::query!("delete from handlers where tenant_id = $1 and id = $2 and version = $3", tenant, id, seen);
     if gone.execute(&mut *tx).await?.rows_affected() == 0 {

@@ -22,17 +22,19 @@ pub struct Server {
     pub most_connections: i32,
 }
 
-/// The role that we are.
+/// Who we log in as.
 #[derive(Debug)]
-pub struct Role {
+pub struct Login {
     /// Its name.
     pub name: String,
     /// Whether it may do everything, or is held by no row-level policy.
     pub unbounded: bool,
+    /// Whether it owns the tables, and so can open them.
+    pub owner: bool,
     /// Whether it may make tables, which migrations do.
     pub may_create: bool,
-    /// The tables that it may not read and write as the service has to.
-    pub closed_tables: Vec<String>,
+    /// The tables that it may read without taking a role.
+    pub open_tables: Vec<String>,
 }
 
 /// How the schema stands to this program.
@@ -64,7 +66,7 @@ pub async fn server(store: &Store) -> Result<Server, StoreError> {
              current_setting('server_version') as "version!", clock_timestamp() as "now!",
              pg_is_in_recovery() as "standby!", current_setting('max_connections')::int as "most_connections!""#
     );
-    let facts = facts.fetch_one(&store.pool).await?;
+    let facts = facts.fetch_one(&mut *store.as_login().await?).await?;
     let version = facts.version.split_whitespace().next().unwrap_or_default().to_owned();
     Ok(Server {
         version_number: facts.version_number,
@@ -75,32 +77,31 @@ pub async fn server(store: &Store) -> Result<Server, StoreError> {
     })
 }
 
-/// Looks at the role.
-pub async fn role(store: &Store) -> Result<Role, StoreError> {
-    let facts = sqlx::query!(
+/// Looks at the login.
+pub async fn login(store: &Store) -> Result<Login, StoreError> {
+    let facts = sqlx::query_as!(
+        Login,
         r#"select rolname::text as "name!", (rolsuper or rolbypassrls) as "unbounded!",
+             exists (select from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
+               and relowner = r.oid and relname <> '_sqlx_migrations') as "owner!",
              has_schema_privilege(current_user, 'public', 'create') as "may_create!",
              array(select relname::text from pg_class
                where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and relname <> '_sqlx_migrations'
-                 and not (has_table_privilege(current_user, oid, 'select') and has_table_privilege(current_user, oid, 'insert'))
-               order by 1) as "closed_tables!"
-           from pg_roles where rolname = current_user"#
+                 and has_any_column_privilege(current_user, oid, 'select') order by 1) as "open_tables!"
+           from pg_roles r where rolname = current_user"#
     );
-    let facts = facts.fetch_one(&store.pool).await?;
-    Ok(Role {
-        name: facts.name,
-        unbounded: facts.unbounded,
-        may_create: facts.may_create,
-        closed_tables: facts.closed_tables,
-    })
+    Ok(facts.fetch_one(&mut *store.as_login().await?).await?)
 }
 
 /// Looks at the schema.
 pub async fn schema(store: &Store) -> Result<Schema, StoreError> {
-    let known = sqlx::query_scalar!(r#"select to_regclass('public._sqlx_migrations') is not null as "known!""#);
-    let applied = if known.fetch_one(&store.pool).await? {
+    let known = sqlx::query_scalar!(
+        r#"select coalesce(has_table_privilege(to_regclass('public._sqlx_migrations'), 'select'), false) as "known!""#
+    );
+    let mut login = store.as_login().await?;
+    let applied = if known.fetch_one(&mut *login).await? {
         let applied = sqlx::query_scalar!("select version from _sqlx_migrations where success");
-        applied.fetch_all(&store.pool).await?
+        applied.fetch_all(&mut *login).await?
     } else {
         Vec::new()
     };
@@ -121,8 +122,11 @@ pub async fn sealed(store: &Store) -> Result<(usize, usize), StoreError> {
            order by updated_at desc limit $1"#,
         SAMPLE
     );
+    let mut reading = store.system().await?;
+    let rows = rows.fetch_all(&mut *reading).await?;
+    reading.commit().await?;
     let (mut opened, mut closed) = (0, 0);
-    for row in rows.fetch_all(&store.pool).await? {
+    for row in rows {
         let place = Place { table: "handlers", column: "signing_secret", tenant: row.tenant_id, row: row.id };
         match store.vault.open(place, &row.sealed) {
             Ok(_) => opened += 1,
@@ -144,7 +148,10 @@ pub async fn expiring(store: &Store, before: OffsetDateTime) -> Result<Vec<Expir
            order by 3 limit 20"#,
         before
     );
-    Ok(rows.fetch_all(&store.pool).await?)
+    let mut reading = store.system().await?;
+    let rows = rows.fetch_all(&mut *reading).await?;
+    reading.commit().await?;
+    Ok(rows)
 }
 
 /// Whether some operator has a key that works.
@@ -152,7 +159,10 @@ pub async fn has_operator(store: &Store) -> Result<bool, StoreError> {
     let found = sqlx::query_scalar!(
         r#"select exists (select from operator_keys where expires_at is null or expires_at > now()) as "found!""#
     );
-    Ok(found.fetch_one(&store.pool).await?)
+    let mut reading = store.system().await?;
+    let found = found.fetch_one(&mut *reading).await?;
+    reading.commit().await?;
+    Ok(found)
 }
 
 /// The URLs of some webhooks, each with another host.
@@ -162,5 +172,8 @@ pub async fn webhooks(store: &Store) -> Result<Vec<String>, StoreError> {
            where url is not null group by split_part(url, '/', 3) order by 1 limit $1"#,
         SAMPLE
     );
-    Ok(urls.fetch_all(&store.pool).await?)
+    let mut reading = store.system().await?;
+    let urls = urls.fetch_all(&mut *reading).await?;
+    reading.commit().await?;
+    Ok(urls)
 }

@@ -54,7 +54,10 @@ pub async fn insert(
         name,
         expires_at
     );
-    Ok(made.fetch_one(&store.pool).await?)
+    let mut tx = store.scoped(tenant).await?;
+    let made = made.fetch_one(&mut *tx).await?;
+    tx.commit().await?;
+    Ok(made)
 }
 
 /// Stores an operator's key.
@@ -71,7 +74,9 @@ pub async fn insert_operator(
         name,
         expires_at
     );
-    made.execute(&store.pool).await?;
+    let mut tx = store.system().await?;
+    made.execute(&mut *tx).await?;
+    tx.commit().await?;
     Ok(())
 }
 
@@ -84,13 +89,19 @@ pub async fn list_operators(store: &Store, page: &PageRequest<String>) -> Result
         page.after,
         page.limit + 1
     );
-    Ok(Page::of(rows.fetch_all(&store.pool).await?, page.limit))
+    let mut reading = store.system().await?;
+    let page = Page::of(rows.fetch_all(&mut *reading).await?, page.limit);
+    reading.commit().await?;
+    Ok(page)
 }
 
 /// Revokes an operator's key; `false` if there is none of this id.
 pub async fn delete_operator(store: &Store, id: &str) -> Result<bool, StoreError> {
     let gone = sqlx::query!("delete from operator_keys where id = $1", id);
-    Ok(gone.execute(&store.pool).await?.rows_affected() > 0)
+    let mut tx = store.system().await?;
+    let gone = gone.execute(&mut *tx).await?.rows_affected() > 0;
+    tx.commit().await?;
+    Ok(gone)
 }
 
 /// Lists a tenant's keys by id.
@@ -103,13 +114,19 @@ pub async fn list(store: &Store, tenant: Uuid, page: &PageRequest<String>) -> Re
         page.after,
         page.limit + 1
     );
-    Ok(Page::of(rows.fetch_all(&store.pool).await?, page.limit))
+    let mut reading = store.scoped(tenant).await?;
+    let page = Page::of(rows.fetch_all(&mut *reading).await?, page.limit);
+    reading.commit().await?;
+    Ok(page)
 }
 
 /// Revokes a tenant's key; `false` if it has none of this id.
 pub async fn delete(store: &Store, tenant: Uuid, id: &str) -> Result<bool, StoreError> {
     let gone = sqlx::query!("delete from keys where tenant_id = $1 and id = $2", tenant, id);
-    Ok(gone.execute(&store.pool).await?.rows_affected() > 0)
+    let mut tx = store.scoped(tenant).await?;
+    let gone = gone.execute(&mut *tx).await?.rows_affected() > 0;
+    tx.commit().await?;
+    Ok(gone)
 }
 
 /// What may be the key of this public id. The caller compares hashes.
@@ -122,8 +139,11 @@ pub async fn candidates(store: &Store, id: &str) -> Result<Vec<StoredKey>, Store
            select null, null, null, 'operator', hash, expires_at from operator_keys where id = $1"#,
         id
     );
+    let mut reading = store.system().await?;
+    let rows = rows.fetch_all(&mut *reading).await?;
+    reading.commit().await?;
     let mut found = Vec::new();
-    for row in rows.fetch_all(&store.pool).await? {
+    for row in rows {
         let refuse = |reason: String| StoreError::inconsistent("keys", id, reason);
         let role = Role::parse(&row.role).ok_or_else(|| refuse(format!("unknown role {}", row.role)))?;
         let tenant = match (row.tenant_id, row.tenant, row.limits) {

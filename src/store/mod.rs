@@ -17,23 +17,27 @@ pub mod keys;
 mod page;
 pub mod registry;
 pub mod retention;
+pub mod rotation;
+mod scope;
 mod seal;
 pub mod tenants;
 mod tool_row;
 pub mod tool_versions;
 pub mod tools;
+pub mod walls;
 mod writer;
 
 use availability::Availability;
 pub use error::{Conflict, StoreError};
 pub use json::Json;
 pub use page::{Page, PageRequest};
+use scope::Doors;
 pub use seal::{MasterKey, Vault};
 pub use tool_row::BrokenRow;
 pub use writer::Writer;
 
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{Connection, PgConnection, PgPool};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection, PgConnection};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,17 +50,10 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The records in which the pool says how long somebody waited for a connection: their target, and the field with the seconds.
 pub const WAITS: (&str, &str) = ("sqlx::pool::acquire", "acquired_after_secs");
-/// After how long a connection that was not used is tried before it is used again.
-const TRUSTED: Duration = Duration::from_secs(1);
-
-/// Begins a transaction whose statements are planned for their very values. A plan that is made once for all values reads the
-/// log from end to end for some, and one that was made while a table was small does so until somebody has counted it again.
-const PLAN_ANEW: &str = "begin; set local plan_cache_mode = force_custom_plan";
-
 /// The database, with the keys that open its sealed columns. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
-    pool: PgPool,
+    doors: Doors,
     vault: Arc<Vault>,
     availability: Arc<Availability>,
 }
@@ -76,25 +73,10 @@ impl Store {
     /// Connects. `url` is a `postgres://` URL; `connections` bounds the pool.
     pub async fn connect(url: &str, connections: u32, vault: Vault) -> Result<Self, StoreError> {
         let options = PgConnectOptions::from_str(url)?.application_name("toolhook");
-        let pool = PgPoolOptions::new()
-            .max_connections(connections)
-            .acquire_timeout(ACQUIRE_TIMEOUT)
-            .acquire_time_level(log::LevelFilter::Trace)
-            .test_before_acquire(false)
-            .before_acquire(|connection, about| {
-                Box::pin(async move {
-                    if about.idle_for > TRUSTED {
-                        connection.ping().await?;
-                    }
-                    Ok(true)
-                })
-            })
-            .connect_with(options.clone())
-            .await;
-        match pool {
-            Ok(pool) => {
+        match Doors::open(options.clone(), connections).await {
+            Ok(doors) => {
                 let availability = Availability::of(options);
-                Ok(Self { pool, vault: Arc::new(vault), availability })
+                Ok(Self { doors, vault: Arc::new(vault), availability })
             }
             Err(sqlx::Error::PoolTimedOut) => Err(Self::refusal(&options).await.into()),
             Err(error) => Err(error.into()),
@@ -112,25 +94,28 @@ impl Store {
 
     /// Brings the schema up to date. Several replicas may do it at once: an advisory lock makes them take turns.
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        MIGRATIONS.run(&self.pool).await.map_err(StoreError::Migration)
+        MIGRATIONS.run(&mut *self.as_login().await?).await.map_err(StoreError::Migration)
     }
 
     /// Whether the schema is the one that this binary was built for, or a later one.
     pub async fn is_migrated(&self) -> Result<bool, StoreError> {
         let newest = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
-        let known =
-            sqlx::query_scalar!("select to_regclass('public._sqlx_migrations') is not null").fetch_one(&self.pool);
-        if known.await? != Some(true) {
+        let mut login = self.as_login().await?;
+        // A login that only takes roles may read it once the roles are there.
+        let known = sqlx::query_scalar!(
+            "select coalesce(has_table_privilege(to_regclass('public._sqlx_migrations'), 'select'), false)"
+        );
+        if known.fetch_one(&mut *login).await? != Some(true) {
             return Ok(false);
         }
         let applied = sqlx::query_scalar!("select max(version) from _sqlx_migrations where success");
-        Ok(applied.fetch_one(&self.pool).await?.is_some_and(|applied| applied >= newest))
+        Ok(applied.fetch_one(&mut *login).await?.is_some_and(|applied| applied >= newest))
     }
 
     /// Whether the database answers. Asked while it is known to be away, it says so at once.
     pub async fn ping(&self) -> Result<(), StoreError> {
         self.noticing(async {
-            sqlx::query_scalar!("select 1").fetch_one(&self.pool).await?;
+            sqlx::query_scalar!("select 1").fetch_one(&mut *self.as_login().await?).await?;
             Ok(())
         })
         .await
@@ -138,13 +123,12 @@ impl Store {
 
     /// How the pool is used now.
     pub fn connections(&self) -> Connections {
-        let (size, idle) = (self.pool.size() as usize, self.pool.num_idle());
-        Connections { used: size.saturating_sub(idle), idle, most: self.pool.options().get_max_connections() }
+        self.doors.connections()
     }
 
     /// Closes the connections, once what runs on them has ended.
     pub async fn close(&self) {
-        self.pool.close().await;
+        self.doors.close().await;
     }
 }
 

@@ -109,7 +109,13 @@ pub async fn load(store: &Store, tenant: Uuid) -> Result<Option<Loaded>, StoreEr
            where n.id = $1 order by t.name"#,
         tenant
     );
-    let rows = store.noticing(async { Ok(rows.fetch_all(&store.pool).await?) }).await?;
+    let rows = store.noticing(async {
+        let mut reading = store.scoped(tenant).await?;
+        let rows = rows.fetch_all(&mut *reading).await?;
+        reading.commit().await?;
+        Ok(rows)
+    });
+    let rows = rows.await?;
     let store = store.clone();
     let built = tokio::task::spawn_blocking(move || assemble(&store, tenant, rows));
     built.await.map_err(|e| StoreError::inconsistent("tenants", tenant, e))?

@@ -28,7 +28,7 @@ pub struct Kept {
 /// Makes the partitions of the next days, drops those that no tenant keeps any more, and removes what single tenants do not
 /// keep. If another replica is at it, nothing is done.
 pub async fn keep(store: &Store) -> Result<Kept, StoreError> {
-    let mut turn = store.pool.begin().await?;
+    let mut turn = store.system().await?;
     let ours = sqlx::query_scalar!("select pg_try_advisory_xact_lock($1)", TURN).fetch_one(&mut *turn).await?;
     if ours != Some(true) {
         return Ok(Kept::default());
@@ -44,7 +44,9 @@ async fn make(store: &Store) -> Result<u64, StoreError> {
     let mut made = 0;
     for ahead in 0..=AHEAD {
         let day = sqlx::query_scalar!("select calls_add_day((now() at time zone 'UTC')::date + $1::integer)", ahead);
-        made += u64::from(day.fetch_one(&store.pool).await? == Some(true));
+        let mut making = store.system().await?;
+        made += u64::from(day.fetch_one(&mut *making).await? == Some(true));
+        making.commit().await?;
     }
     Ok(made)
 }
@@ -55,7 +57,9 @@ async fn drop_days(store: &Store) -> Result<u64, StoreError> {
            - coalesce((select max(coalesce((limits ->> 'log_days')::integer, $1)) from tenants), $1))",
         DEFAULT_DAYS
     );
-    let dropped = dropped.fetch_one(&store.pool).await?;
+    let mut dropping = store.system().await?;
+    let dropped = dropped.fetch_one(&mut *dropping).await?;
+    dropping.commit().await?;
     Ok(dropped.and_then(|dropped| u64::try_from(dropped).ok()).unwrap_or_default())
 }
 
@@ -66,8 +70,11 @@ async fn trim(store: &Store) -> Result<u64, StoreError> {
            select id, days as "days!" from kept where days < (select max(days) from kept)"#,
         DEFAULT_DAYS
     );
+    let mut reading = store.system().await?;
+    let tenants = tenants.fetch_all(&mut *reading).await?;
+    reading.commit().await?;
     let mut removed = 0;
-    for tenant in tenants.fetch_all(&store.pool).await? {
+    for tenant in tenants {
         let today = OffsetDateTime::now_utc().replace_time(time::Time::MIDNIGHT);
         let Some(oldest) = today.checked_sub(Duration::days(tenant.days.into())) else { continue };
         removed += remove(store, tenant.id, first_id(oldest)).await?;
@@ -76,18 +83,23 @@ async fn trim(store: &Store) -> Result<u64, StoreError> {
 }
 
 async fn forget_departed(store: &Store) -> Result<u64, StoreError> {
-    let departed = sqlx::query_scalar!("select tenant_id from departed_tenants").fetch_all(&store.pool).await?;
+    let departed = sqlx::query_scalar!("select tenant_id from departed_tenants");
+    let mut reading = store.system().await?;
+    let departed = departed.fetch_all(&mut *reading).await?;
+    reading.commit().await?;
     let mut removed = 0;
     for tenant in departed {
         removed += remove(store, tenant, Uuid::max()).await?;
-        sqlx::query!("delete from idempotency_keys where tenant_id = $1", tenant).execute(&store.pool).await?;
+        let mut forgetting = store.system().await?;
+        sqlx::query!("delete from idempotency_keys where tenant_id = $1", tenant).execute(&mut *forgetting).await?;
         // What ran when the tenant went is logged after that, so the note is kept for a day.
         sqlx::query!(
             "delete from departed_tenants where tenant_id = $1 and departed_at < now() - interval '1 day'",
             tenant
         )
-        .execute(&store.pool)
+        .execute(&mut *forgetting)
         .await?;
+        forgetting.commit().await?;
     }
     Ok(removed)
 }
@@ -102,13 +114,15 @@ async fn remove(store: &Store, tenant: Uuid, before: Uuid) -> Result<u64, StoreE
             before,
             BATCH
         );
-        let last = last.fetch_optional(&store.pool).await?;
+        let mut removing = store.scoped(tenant).await?;
+        let last = last.fetch_optional(&mut *removing).await?;
         let gone = sqlx::query!(
             "delete from calls where tenant_id = $1 and id < $2 and status <> 'running'",
             tenant,
             last.unwrap_or(before)
         );
-        removed += gone.execute(&store.pool).await?.rows_affected();
+        removed += gone.execute(&mut *removing).await?.rows_affected();
+        removing.commit().await?;
         if last.is_none() {
             return Ok(removed);
         }

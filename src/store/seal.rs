@@ -1,7 +1,8 @@
 //! Secrets at rest: XChaCha20-Poly1305, bound to the place where they stand.
 //!
 //! A sealed value is `1 ‖ key id (8) ‖ nonce (24) ‖ ciphertext`. Table, column, tenant and row are authenticated with it,
-//! so a value that is moved elsewhere does not open. The key id says which master key opens it, for rotation.
+//! so a value that is moved elsewhere does not open. The key id says which master key opens it: the current one seals, and those
+//! that are known beside it only open, so that the key can be changed while values under both are about.
 
 use super::StoreError;
 use base64::Engine;
@@ -13,7 +14,7 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 const FORM: u8 = 1;
-const KEY_ID_BYTES: usize = 8;
+pub(super) const KEY_ID_BYTES: usize = 8;
 const NONCE_BYTES: usize = 24;
 const HEAD_BYTES: usize = 1 + KEY_ID_BYTES + NONCE_BYTES;
 
@@ -40,6 +41,11 @@ impl MasterKey {
         Zeroizing::new(STANDARD.encode(self.0.as_slice()))
     }
 
+    /// Its name, which tells nothing of it: values say which key they are sealed with.
+    pub fn name(&self) -> String {
+        name(&self.id())
+    }
+
     fn id(&self) -> [u8; KEY_ID_BYTES] {
         let mut hash = Sha256::new();
         hash.update(b"toolhook master key id");
@@ -50,10 +56,27 @@ impl MasterKey {
     }
 }
 
-/// Seals and opens.
-pub struct Vault {
-    key_id: [u8; KEY_ID_BYTES],
+/// A key's name: its id in hexadecimal digits.
+pub(super) fn name(id: &[u8]) -> String {
+    id.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A key at work.
+struct Cipher {
+    id: [u8; KEY_ID_BYTES],
     cipher: XChaCha20Poly1305,
+}
+
+impl Cipher {
+    fn of(key: &MasterKey) -> Self {
+        Self { id: key.id(), cipher: XChaCha20Poly1305::new(&Key::from(*key.0)) }
+    }
+}
+
+/// Seals with one key, and opens with every key that it knows.
+pub struct Vault {
+    current: Cipher,
+    others: Vec<Cipher>,
 }
 
 /// Where a sealed value stands.
@@ -74,29 +97,48 @@ impl Place {
 impl Vault {
     /// A vault under one key.
     pub fn new(key: &MasterKey) -> Self {
-        Self { key_id: key.id(), cipher: XChaCha20Poly1305::new(&Key::from(*key.0)) }
+        Self::with(key, &[])
+    }
+
+    /// A vault that seals with `current`, and opens what is sealed with one of `others` too.
+    pub fn with(current: &MasterKey, others: &[MasterKey]) -> Self {
+        Self { current: Cipher::of(current), others: others.iter().map(Cipher::of).collect() }
+    }
+
+    /// The id of the key that seals.
+    pub(super) const fn current(&self) -> &[u8; KEY_ID_BYTES] {
+        &self.current.id
+    }
+
+    /// Whether one of its keys has this id.
+    pub(super) fn knows(&self, id: &[u8]) -> bool {
+        self.cipher(id).is_some()
+    }
+
+    fn cipher(&self, id: &[u8]) -> Option<&XChaCha20Poly1305> {
+        std::iter::once(&self.current).chain(&self.others).find(|key| key.id == id).map(|key| &key.cipher)
     }
 
     pub(super) fn seal(&self, place: Place, secret: &[u8]) -> Result<Vec<u8>, StoreError> {
         let mut nonce = [0; NONCE_BYTES];
         getrandom::fill(&mut nonce).map_err(|e| StoreError::inconsistent(place.table, place.row, e))?;
         let payload = Payload { msg: secret, aad: &place.bytes() };
-        let sealed = self.cipher.encrypt(&XNonce::from(nonce), payload);
+        let sealed = self.current.cipher.encrypt(&XNonce::from(nonce), payload);
         let sealed = sealed.map_err(|e| StoreError::inconsistent(place.table, place.row, e))?;
-        Ok([&[FORM][..], &self.key_id, &nonce, &sealed].concat())
+        Ok([&[FORM][..], &self.current.id, &nonce, &sealed].concat())
     }
 
     pub(super) fn open(&self, place: Place, sealed: &[u8]) -> Result<Zeroizing<Vec<u8>>, StoreError> {
         let refuse =
             |reason: &str| StoreError::inconsistent(place.table, place.row, format!("{}: {reason}", place.column));
         let (head, body) = sealed.split_at_checked(HEAD_BYTES).ok_or_else(|| refuse("the sealed value is cut off"))?;
-        if head[0] != FORM || head[1..=KEY_ID_BYTES] != self.key_id {
-            return Err(refuse("sealed with another master key"));
-        }
+        let id = &head[1..=KEY_ID_BYTES];
+        let cipher = self.cipher(id).filter(|_| head[0] == FORM);
+        let cipher = cipher.ok_or_else(|| refuse(&format!("sealed with another master key, {}", name(id))))?;
         let mut nonce = [0; NONCE_BYTES];
         nonce.copy_from_slice(&head[1 + KEY_ID_BYTES..]);
         let payload = Payload { msg: body, aad: &place.bytes() };
-        let opened = self.cipher.decrypt(&XNonce::from(nonce), payload);
+        let opened = cipher.decrypt(&XNonce::from(nonce), payload);
         opened.map(Zeroizing::new).map_err(|_| refuse("the sealed value was changed or moved"))
     }
 }
@@ -106,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sealed_value_opens_only_where_it_stands_and_unchanged() {
+    fn i08_a_sealed_value_opens_only_where_it_stands_and_unchanged() {
         let vault = Vault::new(&MasterKey::from_random([7; 32]));
         let place = Place { table: "handlers", column: "headers", tenant: Uuid::nil(), row: Uuid::nil() };
         let sealed = vault.seal(place, b"s3cret").unwrap();
@@ -126,6 +168,19 @@ mod tests {
         }
         assert!(vault.open(place, &sealed[..10]).is_err());
         assert!(Vault::new(&MasterKey::from_random([8; 32])).open(place, &sealed).is_err());
+    }
+
+    #[test]
+    fn what_another_known_key_sealed_opens_and_is_never_sealed_with_it() {
+        let (old, new) = (MasterKey::from_random([7; 32]), MasterKey::from_random([8; 32]));
+        let place = Place { table: "handlers", column: "headers", tenant: Uuid::nil(), row: Uuid::nil() };
+        let both = Vault::with(&new, std::slice::from_ref(&old));
+        let sealed = Vault::new(&old).seal(place, b"s3cret").unwrap();
+        assert_eq!(both.open(place, &sealed).unwrap().as_slice(), b"s3cret");
+        let sealed = both.seal(place, b"s3cret").unwrap();
+        assert_eq!(Vault::new(&new).open(place, &sealed).unwrap().as_slice(), b"s3cret");
+        let unknown = Vault::new(&old).open(place, &sealed).unwrap_err();
+        assert!(unknown.to_string().contains(&new.name()), "{unknown}");
     }
 
     #[test]

@@ -32,7 +32,10 @@ pub async fn get(store: &Store, name: &TenantName) -> Result<Option<TenantRow>, 
         r#"select id, name, display_name, limits as "limits: _", created_at, updated_at from tenants where name = $1"#,
         name.as_str()
     );
-    Ok(found.fetch_optional(&store.pool).await?)
+    let mut reading = store.system().await?;
+    let found = found.fetch_optional(&mut *reading).await?;
+    reading.commit().await?;
+    Ok(found)
 }
 
 /// Lists tenants by name.
@@ -44,7 +47,10 @@ pub async fn list(store: &Store, page: &PageRequest<String>) -> Result<Page<Tena
         page.after,
         page.limit + 1
     );
-    Ok(Page::of(rows.fetch_all(&store.pool).await?, page.limit))
+    let mut reading = store.system().await?;
+    let page = Page::of(rows.fetch_all(&mut *reading).await?, page.limit);
+    reading.commit().await?;
+    Ok(page)
 }
 
 /// Makes a tenant.
@@ -58,7 +64,10 @@ pub async fn insert(store: &Store, name: &TenantName, draft: &TenantDraft) -> Re
         draft.display_name,
         Json(&draft.limits) as _
     );
-    Ok(made.fetch_one(&store.pool).await?)
+    let mut tx = store.system().await?;
+    let made = made.fetch_one(&mut *tx).await?;
+    tx.commit().await?;
+    Ok(made)
 }
 
 /// Replaces what a tenant has, if it is still as the writer saw it at `seen`.
@@ -79,7 +88,10 @@ pub async fn update(
         draft.display_name,
         Json(&draft.limits) as _
     );
-    changed.fetch_optional(&store.pool).await?.ok_or(StoreError::Conflict(Conflict::Changed))
+    let mut tx = store.system().await?;
+    let changed = changed.fetch_optional(&mut *tx).await?.ok_or(StoreError::Conflict(Conflict::Changed))?;
+    tx.commit().await?;
+    Ok(changed)
 }
 
 /// Removes a tenant with everything that it owns, if it is still as the writer saw it. Its log cannot be read any more from then
@@ -91,9 +103,11 @@ pub async fn delete(store: &Store, id: Uuid, seen: OffsetDateTime) -> Result<(),
         id,
         seen
     );
-    if gone.execute(&store.pool).await?.rows_affected() == 0 {
+    let mut tx = store.system().await?;
+    if gone.execute(&mut *tx).await?.rows_affected() == 0 {
         return Err(StoreError::Conflict(Conflict::Changed));
     }
+    tx.commit().await?;
     Ok(())
 }
 

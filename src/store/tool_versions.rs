@@ -103,7 +103,9 @@ pub async fn list(
         page.after,
         page.limit + 1
     );
-    let page = Page::of(rows.fetch_all(&store.pool).await?, page.limit);
+    let mut reading = store.scoped(tenant).await?;
+    let page = Page::of(rows.fetch_all(&mut *reading).await?, page.limit);
+    reading.commit().await?;
     let rows: Result<Vec<_>, _> = page.rows.into_iter().map(|row| row.open(&store.vault, tenant)).collect();
     Ok(Page { rows: rows?, more: page.more })
 }
@@ -123,7 +125,10 @@ pub async fn get(store: &Store, tenant: Uuid, tool: &ToolName, version: i32) -> 
         tool.as_str(),
         version
     );
-    found.fetch_optional(&store.pool).await?.map(|row| row.open(&store.vault, tenant)).transpose()
+    let mut reading = store.scoped(tenant).await?;
+    let found = found.fetch_optional(&mut *reading).await?;
+    reading.commit().await?;
+    found.map(|row| row.open(&store.vault, tenant)).transpose()
 }
 
 /// Keeps a version, inside the transaction that made it.

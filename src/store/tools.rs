@@ -105,7 +105,9 @@ impl Joined {
 
 /// Finds a tool.
 pub async fn get(store: &Store, tenant: Uuid, name: &ToolName) -> Result<Option<ToolRow>, StoreError> {
-    let found = find(&mut *store.pool.acquire().await?, tenant, name).await?;
+    let mut reading = store.scoped(tenant).await?;
+    let found = find(&mut reading, tenant, name).await?;
+    reading.commit().await?;
     opened(store, tenant, found).await?.into_iter().next().transpose()
 }
 
@@ -113,7 +115,10 @@ pub async fn get(store: &Store, tenant: Uuid, name: &ToolName) -> Result<Option<
 pub async fn version(store: &Store, tenant: Uuid, name: &ToolName) -> Result<Option<i32>, StoreError> {
     let found =
         sqlx::query_scalar!("select version from tools where tenant_id = $1 and name = $2", tenant, name.as_str());
-    Ok(found.fetch_optional(&store.pool).await?)
+    let mut reading = store.scoped(tenant).await?;
+    let found = found.fetch_optional(&mut *reading).await?;
+    reading.commit().await?;
+    Ok(found)
 }
 
 /// Opens rows, each by itself. Compiles schemas, which takes its time for many.
@@ -171,7 +176,9 @@ pub async fn list(
         filter.enabled,
         pattern
     );
-    let Page { rows, more } = Page::of(rows.fetch_all(&store.pool).await?, page.limit);
+    let mut reading = store.scoped(tenant).await?;
+    let Page { rows, more } = Page::of(rows.fetch_all(&mut *reading).await?, page.limit);
+    reading.commit().await?;
     let names: Vec<String> = rows.iter().map(|row| row.name.clone()).collect();
     let each = names.into_iter().zip(opened(store, tenant, rows).await?);
     Ok(Page { rows: each.map(|(name, row)| row.map_err(|error| BrokenRow { name, error })).collect(), more })
@@ -180,7 +187,7 @@ pub async fn list(
 /// Makes a tool. `most` is how many the tenant may have.
 pub async fn insert(store: &Store, tenant: Uuid, tool: &Tool, most: u32) -> Result<(), StoreError> {
     let content = Content::readable(tool)?;
-    let mut tx = store.pool.begin().await?;
+    let mut tx = store.scoped(tenant).await?;
     tenants::bump(&mut tx, tenant).await?;
     let count =
         sqlx::query_scalar!("select count(*) from tools where tenant_id = $1 and name <> $2", tenant, content.name);
@@ -213,7 +220,7 @@ pub async fn insert(store: &Store, tenant: Uuid, tool: &Tool, most: u32) -> Resu
 /// tool already says just that.
 pub async fn update(store: &Store, tenant: Uuid, seen: i32, tool: &Tool) -> Result<(), StoreError> {
     let content = Content::readable(tool)?;
-    let mut tx = store.pool.begin().await?;
+    let mut tx = store.scoped(tenant).await?;
     tenants::bump(&mut tx, tenant).await?;
     let now = find(&mut tx, tenant, &tool.name).await?.filter(|now| now.version == seen);
     let now = opened(store, tenant, now).await?.into_iter().next().transpose()?;
@@ -248,7 +255,7 @@ pub async fn update(store: &Store, tenant: Uuid, seen: i32, tool: &Tool) -> Resu
 
 /// Removes a tool with its versions and the handlers that it owned, if it is still at the version that the writer saw.
 pub async fn delete(store: &Store, tenant: Uuid, name: &ToolName, seen: i32) -> Result<(), StoreError> {
-    let mut tx = store.pool.begin().await?;
+    let mut tx = store.scoped(tenant).await?;
     tenants::bump(&mut tx, tenant).await?;
     let gone = sqlx::query!(
         "delete from tools where tenant_id = $1 and name = $2 and version = $3",

@@ -1,43 +1,64 @@
 //! The connection of somebody who writes all the time.
 
+use super::scope::{Kept, Scope};
 use super::{Store, StoreError};
-use sqlx::pool::PoolConnection;
-use sqlx::{PgConnection, Postgres};
+use sqlx::PgConnection;
 
 /// Writes groups of rows over one connection, which is kept from one group to the next: taking it from the pool and giving it
 /// back would cost as much as a small group.
 pub struct Writer {
     store: Store,
-    connection: Option<PoolConnection<Postgres>>,
+    kept: Option<Kept>,
 }
 
 impl Writer {
     /// A writer without a connection; the first group takes one.
     pub const fn new(store: Store) -> Self {
-        Self { store, connection: None }
+        Self { store, kept: None }
     }
 
     /// Gives the connection back.
     pub fn rest(&mut self) {
-        self.connection = None;
+        self.kept = None;
     }
 
-    /// Does something on the connection. After an error the connection is not used again, since nobody knows its state.
+    /// Writes rows of many tenants in one transaction. After an error the connection is not used again, since nobody knows its
+    /// state.
     pub(super) async fn with<T>(
         &mut self,
         work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let mut connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => self.store.pool.acquire().await?,
+        let scope = match self.kept.take() {
+            Some(kept) => kept.system().await?,
+            None => self.store.system().await?,
         };
-        match work(&mut connection).await {
+        self.within(scope, work).await
+    }
+
+    /// The same, planned anew.
+    pub(super) async fn with_anew<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let scope = match self.kept.take() {
+            Some(kept) => kept.system_anew().await?,
+            None => self.store.system_anew().await?,
+        };
+        self.within(scope, work).await
+    }
+
+    async fn within<T>(
+        &mut self,
+        mut scope: Scope,
+        work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match work(&mut scope).await {
             Ok(done) => {
-                self.connection = Some(connection);
+                self.kept = Some(scope.commit_and_keep().await?);
                 Ok(done)
             }
             Err(error) => {
-                connection.close_on_drop();
+                scope.discard();
                 Err(error)
             }
         }

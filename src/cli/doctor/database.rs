@@ -5,10 +5,12 @@ use std::time::Instant;
 use time::{Duration, OffsetDateTime};
 
 use super::Finding;
-use crate::cli::{database, failure::causes, keys::moment};
+use crate::cli::{Failure, database, failure::causes, keys::moment};
 use crate::config::settings::Serve;
-use crate::store::inspection::{self, Role, Schema, Server};
-use crate::store::{Store, StoreError};
+use crate::store::inspection::{self, Login, Schema, Server};
+use crate::store::rotation::{self, KeyUse};
+use crate::store::walls::{self, Breach};
+use crate::store::{Store, StoreError, Vault};
 
 /// The oldest Postgres that is tested.
 const OLDEST: i32 = 140_000;
@@ -24,7 +26,7 @@ const SLOW_MS: u128 = 50;
 /// Looks at it, and answers the URLs of some webhooks.
 pub(super) async fn look(settings: &Serve, findings: &mut Vec<Finding>) -> Vec<String> {
     let connections = settings.database.connections;
-    let store = match database::connect(&settings.database.url, 2, &settings.master_key).await {
+    let store = match connected(settings).await {
         Ok(store) => store,
         Err(failure) => {
             findings.push(Finding::fail(
@@ -44,6 +46,11 @@ pub(super) async fn look(settings: &Serve, findings: &mut Vec<Finding>) -> Vec<S
     webhooks
 }
 
+async fn connected(settings: &Serve) -> Result<Store, Failure> {
+    let keys = &settings.master_keys;
+    database::connect(&settings.database.url, 2, Vault::with(&keys.current, &keys.previous)).await
+}
+
 async fn within(
     store: &Store,
     settings: &Serve,
@@ -56,13 +63,19 @@ async fn within(
     findings.push(version(&server, took.as_millis()));
     findings.push(pool(&server, connections));
     findings.push(clocks(server.now - (before + took / 2)));
-    findings.push(role(&inspection::role(store).await?, settings.migrate));
-    let schema = inspection::schema(store).await?;
+    let (login, schema) = (inspection::login(store).await?, inspection::schema(store).await?);
+    let behind = matches!(schema, Schema::Behind(_));
+    findings.push(role(&login, settings.migrate && behind));
     findings.push(migrations(schema, settings.migrate));
-    if matches!(schema, Schema::Behind(_)) {
+    if behind {
         return Ok(Vec::new()); // the tables that follow may not be there
     }
-    findings.push(master_key(inspection::sealed(store).await?));
+    let breaches = walls::breaches(store).await?;
+    findings.extend(tenant_walls(&breaches));
+    if breaches.iter().any(|breach| matches!(breach, Breach::NoRole(_) | Breach::NotTaken(_))) {
+        return Ok(Vec::new()); // and nothing can be read
+    }
+    findings.push(master_key(inspection::sealed(store).await?, &rotation::uses(store).await?));
     findings.push(keys(store).await?);
     inspection::webhooks(store).await
 }
@@ -108,26 +121,47 @@ fn clocks(ahead: Duration) -> Finding {
     if apart > SKEW { Finding::warn(ABOUT, found, todo) } else { Finding::ok(ABOUT, found) }
 }
 
-fn role(role: &Role, migrates: bool) -> Finding {
+fn role(login: &Login, migrates: bool) -> Finding {
     const ABOUT: &str = "role";
-    let name = &role.name;
-    if !role.closed_tables.is_empty() {
-        let found = format!("{name} may not read and write {}", role.closed_tables.join(", "));
-        return Finding::fail(
+    const PLAIN: &str =
+        "serve with a login that owns nothing and only takes toolhook_app and toolhook_system (docs/security.md)";
+    let name = &login.name;
+    if migrates && !login.may_create {
+        let found = format!("{name} may not make tables, and `serve` brings the schema up to date");
+        return Finding::fail(ABOUT, found, "run `toolhook migrate` with the login that owns the tables");
+    }
+    if login.unbounded {
+        let found =
+            format!("{name} is a superuser, or passes row-level security: only the service's own care keeps it inside");
+        return Finding::warn(ABOUT, found, PLAIN);
+    }
+    if login.owner {
+        let found = format!("{name} owns the tables, and can open them: only the service's own care keeps it inside");
+        return Finding::warn(ABOUT, found, PLAIN);
+    }
+    if !login.open_tables.is_empty() {
+        let found = format!("{name} may read {} without taking a role", login.open_tables.join(", "));
+        return Finding::warn(
             ABOUT,
             found,
-            format!("grant it to {name}, or let the role that owns the tables run `toolhook migrate`"),
+            format!("run `alter role {name} noinherit`, and revoke what was granted to it"),
         );
     }
-    if migrates && !role.may_create {
-        let found = format!("{name} may not make tables, and `serve` brings the schema up to date");
-        return Finding::fail(ABOUT, found, "migrate with a role that may, and serve with TOOLHOOK_MIGRATE=false");
+    Finding::ok(ABOUT, format!("{name} sees nothing by itself"))
+}
+
+/// What is wrong with the walls, each by itself.
+fn tenant_walls(breaches: &[Breach]) -> Vec<Finding> {
+    const ABOUT: &str = "tenants";
+    if breaches.is_empty() {
+        return vec![Finding::ok(ABOUT, "row-level security keeps them apart")];
     }
-    if role.unbounded {
-        let found = format!("{name} is a superuser, or passes row-level security");
-        return Finding::warn(ABOUT, found, "make a role for the service that has its tables and nothing else");
-    }
-    Finding::ok(ABOUT, format!("{name} has what it needs, and no more"))
+    let told = |breach: &Breach| {
+        let text = breach.to_string();
+        let (found, todo) = text.split_once(": ").unwrap_or((&text, "see docs/security.md"));
+        Finding::fail(ABOUT, found, todo)
+    };
+    breaches.iter().map(told).collect()
 }
 
 fn migrations(schema: Schema, migrates: bool) -> Finding {
@@ -151,17 +185,35 @@ fn migrations(schema: Schema, migrates: bool) -> Finding {
     }
 }
 
-fn master_key((opened, closed): (usize, usize)) -> Finding {
+fn master_key((opened, closed): (usize, usize), uses: &[KeyUse]) -> Finding {
     const ABOUT: &str = "master key";
-    match (opened, closed) {
-        (0, 0) => Finding::ok(ABOUT, "nothing is sealed yet that it could open"),
-        (_, 0) => Finding::ok(ABOUT, format!("opens the newest stored secrets ({opened} of {opened})")),
-        _ => Finding::fail(
+    let count = |which: fn(&KeyUse) -> bool| uses.iter().filter(|key| which(key)).map(|key| key.values).sum::<i64>();
+    let (all, unknown, previous) = (count(|_| true), count(|key| !key.known), count(|key| key.known && !key.current));
+    if unknown > 0 {
+        return Finding::fail(
             ABOUT,
-            format!("does not open {closed} of {} stored secrets", opened + closed),
-            "set TOOLHOOK_MASTER_KEY to the key that sealed them: without it, their webhooks cannot be called",
-        ),
+            format!("does not open {unknown} of {all} stored secrets: they are sealed with {}", names(uses)),
+            "set TOOLHOOK_MASTER_KEY to the key that sealed them, or name it in TOOLHOOK_PREVIOUS_MASTER_KEYS: without it, their \
+             webhooks cannot be called",
+        );
     }
+    if closed > 0 {
+        let found = format!("{closed} of the newest {} stored secrets were changed or moved", opened + closed);
+        return Finding::fail(ABOUT, found, "restore them, or let their tenants set them again");
+    }
+    if previous > 0 {
+        let found = format!("opens all {all} stored secrets, {previous} of them with a previous key");
+        return Finding::warn(ABOUT, found, "run `toolhook rotate-master-key` once every replica has the new key");
+    }
+    match opened {
+        0 => Finding::ok(ABOUT, "nothing is sealed yet that it could open"),
+        _ => Finding::ok(ABOUT, format!("opens the newest stored secrets ({opened} of {opened})")),
+    }
+}
+
+fn names(uses: &[KeyUse]) -> String {
+    let unknown = uses.iter().filter(|key| !key.known).map(|key| key.key.as_str());
+    unknown.collect::<Vec<_>>().join(", ")
 }
 
 async fn keys(store: &Store) -> Result<Finding, StoreError> {
