@@ -9,8 +9,8 @@ use toolhook::domain::{
     Caller, Failure, Fields, HandlerRef, Outcome, TenantLimits, TenantName, ToolCall, ToolDraft, handler::Handler,
 };
 use toolhook::egress::{Egress, Policy};
-use toolhook::execution::{Executed, Executor, Natives, Request};
-use toolhook::registry::{Entry, Registry, TenantFacts};
+use toolhook::execution::{Admission, Executed, Executor, Natives, Request};
+use toolhook::registry::{Entry, HandlerKey, Registry, TenantFacts};
 use uuid::Uuid;
 
 pub(crate) const SECRET: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
@@ -30,7 +30,8 @@ pub(crate) fn tool(name: &str, url: &str, more: &Value) -> Arc<Entry> {
     let tool = ToolDraft::new(fields).check(None, &[], None).unwrap();
     let HandlerRef::Owned(handler) = &tool.handler else { panic!("the handler is written in place") };
     let handler: Arc<Handler> = Arc::new((**handler).clone());
-    Arc::new(Entry { tool, version: 3, handler })
+    let handler_key = HandlerKey::of(Uuid::now_v7(), &handler);
+    Arc::new(Entry { tool, version: 3, handler, handler_key })
 }
 
 pub(crate) fn registry(entries: Vec<Arc<Entry>>) -> Arc<Registry> {
@@ -66,6 +67,7 @@ pub(crate) fn request(registry: &Arc<Registry>, calls: Vec<ToolCall>, time: Dura
         request_id: "req_1".to_owned(),
         traceparent: None,
         restore: None,
+        admission: Admission::unasked(),
     }
 }
 
