@@ -239,7 +239,9 @@ impl From<TooMuch> for Problem {
     fn from(why: TooMuch) -> Self {
         let (code, what, retry_after) = match why {
             TooMuch::Rate(wait) => (Code::RateLimited, "this tenant makes calls faster than it may", wait),
-            TooMuch::Calls(wait) => (Code::TooManyCalls, "this tenant has as many calls under way as it may have", wait),
+            TooMuch::Calls(wait) => {
+                (Code::TooManyCalls, "this tenant has as many calls under way as it may have", wait)
+            }
             TooMuch::Service(wait) => (Code::Overloaded, "the service has as many calls under way as it takes", wait),
         };
         let detail = format!("{what}; nothing was done. Try again in {retry_after} s");

@@ -5,7 +5,8 @@ use super::remembered::Remembered;
 use crate::domain::{Outcome, TenantFacts, TenantName};
 use crate::egress::Egress;
 use crate::execution::{
-    Answer, CallLog, CrashPoint, Executed, Executor, Journal, Key, Ledger, Limiting, Natives, Origin, Render, Request, Turns,
+    Answer, CallLog, CrashPoint, Executed, Executor, Journal, Key, Ledger, Limiting, Natives, Origin, Render, Request,
+    Turns,
 };
 use crate::registry::Registries;
 use crate::store::Store;
@@ -78,8 +79,16 @@ pub struct AppState {
 impl AppState {
     /// Puts the service together.
     pub fn new(store: Store, egress: Egress, natives: Natives, settings: Settings) -> Self {
-        let Settings { cached_tenants, stale_lists, serves_metrics, metrics, call_log, lease_grace, limiting, crash_at } =
-            settings;
+        let Settings {
+            cached_tenants,
+            stale_lists,
+            serves_metrics,
+            metrics,
+            call_log,
+            lease_grace,
+            limiting,
+            crash_at,
+        } = settings;
         let registries = Registries::new(store.clone(), natives.entries(), cached_tenants).stale_for(stale_lists);
         Self {
             registries: registries.measured_by(metrics.clone()),

@@ -9,7 +9,7 @@ use toolhook::domain::{
     Caller, Failure, Fields, HandlerRef, Outcome, TenantLimits, TenantName, ToolCall, ToolDraft, handler::Handler,
 };
 use toolhook::egress::{Egress, Policy};
-use toolhook::execution::{Admission, Executed, Executor, Natives, Request};
+use toolhook::execution::{Admission, Executed, Executor, Limiting, Natives, Request};
 use toolhook::registry::{Entry, HandlerKey, Registry, TenantFacts};
 use uuid::Uuid;
 
@@ -47,6 +47,11 @@ pub(crate) fn executor(natives: Natives) -> Executor {
     Executor::new(Egress::new(Policy::development()).unwrap(), natives)
 }
 
+/// Under limits of its own; what it repeats it repeats soon.
+pub(crate) fn limited(limiting: Limiting) -> Executor {
+    executor(Natives::default()).limited_by(Limiting { first_backoff: Duration::from_millis(5), ..limiting })
+}
+
 pub(crate) fn call(name: &str, arguments: Value) -> ToolCall {
     ToolCall {
         call_id: Some("call_1".to_owned()),
@@ -73,7 +78,12 @@ pub(crate) fn request(registry: &Arc<Registry>, calls: Vec<ToolCall>, time: Dura
 
 /// Runs calls that have ten seconds, in a task of their own, as the service does.
 pub(crate) async fn run(registry: &Arc<Registry>, calls: Vec<ToolCall>) -> Vec<Executed> {
-    let (executor, request) = (executor(Natives::default()), request(registry, calls, Duration::from_secs(10)));
+    run_by(&executor(Natives::default()), registry, calls).await
+}
+
+/// The same by this executor.
+pub(crate) async fn run_by(executor: &Executor, registry: &Arc<Registry>, calls: Vec<ToolCall>) -> Vec<Executed> {
+    let (executor, request) = (executor.clone(), request(registry, calls, Duration::from_secs(10)));
     TaskTracker::new().spawn(async move { executor.run(request).await }).await.unwrap()
 }
 
