@@ -7,6 +7,7 @@
 
 mod dev;
 pub mod keys;
+mod limits;
 mod master_keys;
 mod problems;
 mod rotate;
@@ -132,6 +133,8 @@ struct Serving {
     #[arg(long, env = "TOOLHOOK_STALE_LISTS_MS", value_name = "MS", default_value = STALE_LISTS_MS)]
     stale_lists_ms: String,
     #[command(flatten)]
+    limits: limits::Limits,
+    #[command(flatten)]
     telemetry: telemetry::Telemetry,
 }
 
@@ -179,6 +182,7 @@ impl Serving {
         let delay = problems.read("TOOLHOOK_SHUTDOWN_DELAY_MS", delay, number(0, LONGEST_MS));
         let stale_lists = given(&self.stale_lists_ms, STALE_LISTS_MS);
         let stale_lists = problems.read("TOOLHOOK_STALE_LISTS_MS", stale_lists, number(0, DAY_MS));
+        let limiting = self.limits.check(problems);
         let telemetry = self.telemetry.check(problems);
         Some(settings::Serving {
             listen: listen?,
@@ -189,6 +193,7 @@ impl Serving {
             grace: Duration::from_millis(grace?),
             delay: Duration::from_millis(delay?),
             stale_lists: Duration::from_millis(stale_lists?),
+            limiting: limiting?,
             telemetry: telemetry?,
         })
     }

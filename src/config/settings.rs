@@ -7,7 +7,7 @@ use tracing_subscriber::EnvFilter;
 use url::Url;
 
 use crate::egress::Policy;
-use crate::execution::{CallLog, CrashPoint};
+use crate::execution::{CallLog, CrashPoint, Limiting};
 use crate::store::MasterKey;
 
 /// How `toolhook serve` runs.
@@ -76,6 +76,8 @@ pub struct Serving {
     pub delay: Duration,
     /// How long lists are served from memory while the database is away.
     pub stale_lists: Duration,
+    /// What calls may take.
+    pub limiting: Limiting,
     /// Where operators look.
     pub telemetry: Telemetry,
 }

@@ -63,6 +63,13 @@ pub struct Annotations {
     pub open_world: Option<bool>,
 }
 
+impl Annotations {
+    /// Whether a call may be made again although an earlier one may have had its effect.
+    pub fn may_repeat(&self) -> bool {
+        self.idempotent == Some(true) || self.read_only == Some(true)
+    }
+}
+
 /// The most examples of one tool.
 const MAX_EXAMPLES: usize = 20;
 /// The most bytes of all examples, and of all provider options, of one tool: as much as a schema may have.

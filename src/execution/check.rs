@@ -189,7 +189,7 @@ mod tests {
         let HandlerRef::Owned(handler) = &tool.handler else { panic!("named") };
         let handler: Arc<Handler> = Arc::new((**handler).clone());
         assert!(matches!(handler.kind, HandlerKind::Native { .. }));
-        Arc::new(Entry { tool, version: 1, handler })
+        Arc::new(Entry { tool, version: 1, handler, handler_key: crate::registry::HandlerKey::default() })
     }
 
     fn registry(entries: Vec<Arc<Entry>>) -> Registry {

@@ -120,6 +120,8 @@ impl Work<'_> {
                     if Instant::now() >= prepared.deadline {
                         return Err(Refusal::StillRuns);
                     }
+                    // Whoever waits for another's answer takes no place from calls that run.
+                    prepared.admission.places().keep(0);
                     self.wait(pause, prepared.deadline).await;
                     pause = (pause * 3 / 2).min(LAST_LOOK);
                 }

@@ -8,11 +8,13 @@
 //!    Checks that take long wait for the tenant's turn (`turns`), the others are made at once.
 //!    `repair` reads what is plainly meant and sent in another spelling, and names what it did.
 //! 2. `plan`: neighbours that are safe beside each other run together, any other call runs alone.
-//! 3. `webhook` and [`native`]: one file per kind of handler. **The home of a new kind** is a sibling here and an arm in
+//! 3. `limiting`: a call waits for its turn at its handler and among its tenant's calls, and a handler that is down is left alone.
+//!    `retry` sends again what may be sent again, each time in its turn.
+//! 4. `webhook` and [`native`]: one file per kind of handler. **The home of a new kind** is a sibling here and an arm in
 //!    `run`'s `dispatch`.
-//! 4. `answer` and `unanswered`: what an HTTP answer means, and what its absence means.
-//! 5. `result` and `clip`: what the tool promised about its results, and how much of a text reaches the model.
-//! 6. [`Journal`]: an answered call is in the log.
+//! 5. `answer` and `unanswered`: what an HTTP answer means, and what its absence means.
+//! 6. `result` and `clip`: what the tool promised about its results, and how much of a text reaches the model.
+//! 7. [`Journal`]: an answered call is in the log.
 //!
 //! A request that comes with a key goes through [`Ledger`]: its calls are claimed in the database before anything is sent,
 //! its repeats get its answer, and what a dead replica left behind becomes `unknown` in [`upkeep`].
@@ -30,12 +32,14 @@ mod journal;
 mod keyed;
 mod lane;
 mod ledger;
+mod limiting;
 pub mod native;
 mod plan;
 mod prepared;
 mod record;
 mod repair;
 mod result;
+mod retry;
 mod run;
 mod told;
 mod turns;
@@ -47,16 +51,18 @@ pub use dry_run::{DryRequest, DryRun, EgressVerdict, Misfit, Validation};
 pub use journal::{CallLog, Journal, Origin};
 pub use keyed::{Answer, Key, Refusal, Render};
 pub use ledger::{CrashPoint, Ledger};
+pub use limiting::{Admission, Breaking, Limiting, TooMuch};
 pub use native::{NativeHandler, Natives};
 pub use result::HandlerResult;
 pub use turns::{NoResult, Turns};
 
 use crate::domain::json::Object;
 use crate::domain::options::ResultType;
-use crate::domain::{Answered, Outcome, Tool, ToolCall, ToolName};
+use crate::domain::{Answered, Outcome, TenantFacts, Tool, ToolCall, ToolName};
 use crate::egress::Egress;
 use crate::registry::Registry;
 use crate::telemetry::Metrics;
+use limiting::Limiter;
 use std::sync::Arc;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -68,6 +74,7 @@ pub struct Executor {
     natives: Natives,
     metrics: Metrics,
     turns: Turns,
+    limiter: Limiter,
 }
 
 /// A model's calls, and what they run against.
@@ -87,6 +94,8 @@ pub struct Request {
     pub traceparent: Option<String>,
     /// The way back from what a format declared to what is stored, for calls that came in a format.
     pub restore: Option<Restore>,
+    /// What it was admitted to by [`Executor::admit`].
+    pub admission: Admission,
 }
 
 /// Maps arguments that a model sent under a format's declaration of a tool to the tool's stored schema.
@@ -128,13 +137,27 @@ impl Executed {
 impl Executor {
     /// Sends through `egress`, and knows these native handlers.
     pub fn new(egress: Egress, natives: Natives) -> Self {
-        Self { egress, natives, metrics: Metrics::default(), turns: Turns::default() }
+        let (metrics, limiter) = (Metrics::default(), Limiter::new(Limiting::default(), Metrics::default()));
+        Self { egress, natives, metrics, turns: Turns::default(), limiter }
     }
 
     /// The same, counted in these metrics.
     #[must_use]
     pub fn measured_by(self, metrics: Metrics) -> Self {
-        Self { metrics, ..self }
+        let limiter = Limiter::new(self.limiter.settings().clone(), metrics.clone());
+        Self { metrics, limiter, ..self }
+    }
+
+    /// The same under these limits.
+    #[must_use]
+    pub fn limited_by(self, limiting: Limiting) -> Self {
+        Self { limiter: Limiter::new(limiting, self.metrics.clone()), ..self }
+    }
+
+    /// Admits a request of so many calls of a tenant, or as many of them as there is room for. To be asked before anything is done
+    /// for the request.
+    pub async fn admit(&self, tenant: &TenantFacts, calls: usize) -> Result<Admission, TooMuch> {
+        self.limiter.admit(tenant, calls).await
     }
 
     /// The native handlers, whose [`Natives::entries`] belong into every registry.

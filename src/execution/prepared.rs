@@ -1,7 +1,8 @@
 //! Calls that were looked at and not yet run: what a request that comes with a key claims before anything is sent.
 
 use super::check::{self, Input, Unfit};
-use super::run::{MAX_CONCURRENT, allowance};
+use super::limiting::Admission;
+use super::run::allowance;
 use super::turns::{NoResult, Turns};
 use super::{Request, Restore, plan, unanswered};
 use crate::domain::json::Object;
@@ -22,6 +23,7 @@ pub(super) struct Prepared {
     pub(super) request_id: String,
     pub(super) traceparent: Option<String>,
     pub(super) progress: Arc<Progress>,
+    pub(super) admission: Admission,
 }
 
 /// A call that was looked at.
@@ -63,16 +65,18 @@ impl Progress {
 impl Prepared {
     /// Looks at every call of a request.
     pub(super) async fn of(turns: &Turns, request: Request) -> Self {
-        let Request { registry, calls, context, deadline, request_id, traceparent, restore } = request;
+        let Request { registry, calls, context, deadline, request_id, traceparent, restore, mut admission } = request;
         let mut checked = Vec::with_capacity(calls.len());
         for (place, call) in calls.into_iter().enumerate() {
-            checked.push(look(turns, &registry, deadline, restore, place, call).await);
+            let look = Look { turns, registry: &registry, deadline, restore };
+            checked.push(look.at(place, call, &mut admission).await);
             // Checking takes no time that counts for one call; for hundreds the others on this thread want their turn.
             tokio::task::yield_now().await;
         }
         let begun = checked.iter().map(|_| AtomicBool::new(false)).collect();
         let progress = Arc::new(Progress { begun, stopped: AtomicBool::new(false) });
-        Self { registry, checked, context: context.unwrap_or_default(), deadline, request_id, traceparent, progress }
+        let context = context.unwrap_or_default();
+        Self { registry, checked, context, deadline, request_id, traceparent, progress, admission }
     }
 
     /// Leaves calls of unknown tools to the caller.
@@ -97,7 +101,7 @@ impl Prepared {
         let limits = &self.registry.tenant().limits;
         let chosen: Vec<&Checked> = self.chosen().collect();
         let batch = |range: std::ops::Range<usize>| {
-            let rounds = u32::try_from(range.len().div_ceil(MAX_CONCURRENT)).unwrap_or(u32::MAX);
+            let rounds = u32::try_from(range.len().div_ceil(self.admission.width())).unwrap_or(u32::MAX);
             let may_run = chosen[range].iter().filter(|checked| checked.input.is_ok());
             let longest = may_run.filter_map(|checked| Some(allowance(checked.entry.as_ref()?, limits))).max();
             longest.unwrap_or_default().saturating_mul(rounds)
@@ -116,45 +120,46 @@ impl Checked {
 
     /// Whether it may run although an earlier run of it may have had its effect.
     pub(super) fn may_repeat(&self) -> bool {
-        self.entry.as_ref().is_some_and(|entry| {
-            let said = &entry.tool.options.annotations;
-            said.idempotent == Some(true) || said.read_only == Some(true)
-        })
+        self.entry.as_ref().is_some_and(|entry| entry.tool.options.annotations.may_repeat())
     }
 }
 
-async fn look(
-    turns: &Turns,
-    registry: &Registry,
+/// What looking at each call of a request needs.
+struct Look<'a> {
+    turns: &'a Turns,
+    registry: &'a Registry,
     deadline: Instant,
     restore: Option<Restore>,
-    place: usize,
-    call: ToolCall,
-) -> Checked {
-    let (began, call) = (Instant::now(), Arc::new(call));
-    let entry = check::find(registry, &call).cloned();
-    let input = match &entry {
-        Ok(entry) => input(turns, registry.tenant().id, deadline, entry, &call, restore).await,
-        Err(unknown) => Err(unknown.clone()),
-    };
-    let (id, call, entry, duration) = (Uuid::now_v7(), Arc::unwrap_or_clone(call), entry.ok(), began.elapsed());
-    Checked { id, place, call, entry, input, duration, left_out: false }
 }
 
-async fn input(
-    turns: &Turns,
-    tenant: Uuid,
-    deadline: Instant,
-    entry: &Arc<Entry>,
-    call: &Arc<ToolCall>,
-    restore: Option<Restore>,
-) -> Result<Input, Failure> {
-    check::admit(entry, call)?;
-    match check::read_in(turns, tenant, deadline, entry, call, restore).await {
-        Ok(read) => read.map_err(|unfit| unfit.failure(entry)),
-        Err(NoResult::Waiting) => Err(unanswered::not_started()),
-        Err(NoResult::TooMuch) => Err(Unfit::TooMuch.failure(entry)),
-        // A validator that breaks on one value is that call's misfortune alone.
-        Err(NoResult::Broken) => Err(unanswered::broken(false)),
+impl Look<'_> {
+    async fn at(&self, place: usize, call: ToolCall, admission: &mut Admission) -> Checked {
+        let (began, call) = (Instant::now(), Arc::new(call));
+        let entry = check::find(self.registry, &call).cloned();
+        let input = match &entry {
+            Ok(entry) => self.input(entry, &call, admission).await,
+            Err(unknown) => Err(unknown.clone()),
+        };
+        let (id, call, entry, duration) = (Uuid::now_v7(), Arc::unwrap_or_clone(call), entry.ok(), began.elapsed());
+        Checked { id, place, call, entry, input, duration, left_out: false }
+    }
+
+    async fn input(
+        &self,
+        entry: &Arc<Entry>,
+        call: &Arc<ToolCall>,
+        admission: &mut Admission,
+    ) -> Result<Input, Failure> {
+        check::admit(entry, call)?;
+        // Before the schema, so that nobody's calls are checked faster than they may be made.
+        admission.start()?;
+        let tenant = self.registry.tenant().id;
+        match check::read_in(self.turns, tenant, self.deadline, entry, call, self.restore).await {
+            Ok(read) => read.map_err(|unfit| unfit.failure(entry)),
+            Err(NoResult::Waiting) => Err(unanswered::not_started()),
+            Err(NoResult::TooMuch) => Err(Unfit::TooMuch.failure(entry)),
+            // A validator that breaks on one value is that call's misfortune alone.
+            Err(NoResult::Broken) => Err(unanswered::broken(false)),
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! The way of a request's checked calls: they are planned, and each is answered.
 
 use super::job::{Job, Ran};
+use super::limiting::TenantGate;
 use super::prepared::{Checked, Prepared, Progress};
 use super::{Executed, Executor, HandlerResult, plan, result, told, unanswered, webhook};
 use crate::domain::handler::HandlerKind;
@@ -30,19 +31,26 @@ struct Shared<'a> {
     deadline: Instant,
     traceparent: Option<String>,
     progress: Arc<Progress>,
+    gate: Arc<TenantGate>,
 }
 
 pub(super) async fn run(executor: &Executor, prepared: Prepared) -> Vec<Executed> {
     let plan = plan::batches(prepared.chosen().map(Checked::runs_alone));
-    let Prepared { registry, checked, context, deadline, request_id, traceparent, progress } = prepared;
-    let shared = Shared { executor, registry: &registry, context, deadline, traceparent, progress };
+    let Prepared { registry, checked, context, deadline, request_id, traceparent, progress, admission } = prepared;
+    let gate = executor.limiter.tenant(registry.tenant()).await;
+    let shared = Shared { executor, registry: &registry, context, deadline, traceparent, progress, gate };
 
+    let mut left = plan.last().map_or(0, |batch| batch.end);
     let mut waiting = checked.into_iter().filter(|checked| !checked.left_out);
     let mut executed = Vec::new();
     for batch in plan {
         let batch = waiting.by_ref().take(batch.len()).enumerate();
         let running = batch.map(|(place, checked)| shared.traced(checked).map(move |done| (place, done)));
-        let mut done: Vec<_> = stream::iter(running).buffer_unordered(MAX_CONCURRENT).collect().await;
+        let running = stream::iter(running).buffer_unordered(admission.width()).inspect(|_| {
+            left -= 1;
+            admission.places().keep(left);
+        });
+        let mut done: Vec<_> = running.collect().await;
         done.sort_unstable_by_key(|(place, _)| *place);
         executed.extend(done.into_iter().map(|(_, done)| done));
     }
@@ -77,16 +85,17 @@ impl Shared<'_> {
             handler: entry.as_ref().map(|entry| entry.handler.kind.as_str()),
         };
         match (entry, input) {
-            (_, Err(refused)) => executed.outcome = Outcome::Failure(refused),
+            (_, Err(refused)) => {
+                if refused.code == "rate_limited" {
+                    self.executor.metrics.refused(refused.code);
+                }
+                executed.outcome = Outcome::Failure(refused);
+            }
             (Some(entry), Ok(input)) => {
                 let began = Instant::now();
-                let metrics = &self.executor.metrics;
-                if !self.progress.begin(place) {
-                    executed.outcome = Outcome::Failure(unanswered::stopped());
-                } else if began < self.deadline {
-                    let _in_flight = metrics.call_in_flight();
-                    (executed.outcome, executed.attempts) = self.dispatch_guarded(id, &entry, &input.object).await;
-                    metrics.handled(entry.handler.kind.as_str(), executed.outcome.status().as_str(), began.elapsed());
+                if began < self.deadline {
+                    (executed.outcome, executed.attempts) =
+                        self.dispatch_guarded(id, place, &entry, &input.object).await;
                 }
                 duration += began.elapsed();
                 executed.input = Some(entry.tool.input_schema.masked(&input.object));
@@ -99,28 +108,43 @@ impl Shared<'_> {
     }
 
     /// Whatever breaks inside one call ends that call alone.
-    async fn dispatch_guarded(&self, id: Uuid, entry: &Arc<Entry>, input: &Object) -> (Outcome, u32) {
-        let work = AssertUnwindSafe(Box::pin(self.dispatch(id, entry, input)));
+    async fn dispatch_guarded(&self, id: Uuid, place: usize, entry: &Arc<Entry>, input: &Object) -> (Outcome, u32) {
+        let work = AssertUnwindSafe(Box::pin(self.dispatch(id, place, entry, input)));
         work.catch_unwind().await.unwrap_or_else(|_| (Outcome::Failure(unanswered::broken(true)), 1))
     }
 
-    async fn dispatch(&self, id: Uuid, entry: &Arc<Entry>, input: &Object) -> (Outcome, u32) {
+    /// Sends a call to its handler when its turn has come.
+    async fn dispatch(&self, id: Uuid, place: usize, entry: &Arc<Entry>, input: &Object) -> (Outcome, u32) {
         let tenant = self.registry.tenant();
         let deadline = self.deadline.min(Instant::now() + allowance(entry, &tenant.limits));
+        let (metrics, limiter) = (&self.executor.metrics, &self.executor.limiter);
+        let pass = match limiter.gates(tenant.id, &self.gate, entry).await.enter(deadline).await {
+            Ok(pass) => pass,
+            Err(refused) => return (Outcome::Failure(refused), 0),
+        };
+        if !self.progress.begin(place) {
+            return (Outcome::Failure(unanswered::stopped()), 0);
+        }
+        let (_in_flight, began) = (metrics.call_in_flight(), Instant::now());
         let own = traces::traceparent(&Span::current());
         let (context, traceparent) = (&self.context, own.as_deref().or(self.traceparent.as_deref()));
         let job = Job { id, entry, tenant, input, context, traceparent, deadline };
         let Ran { result, attempts } = match &entry.handler.kind {
             HandlerKind::Webhook { url, error_body } => {
-                webhook::call(&self.executor.egress, &job, url, *error_body).await
+                webhook::call((&self.executor.egress, limiter), &job, pass, url, *error_body).await
             }
-            HandlerKind::Native { function } => self.executor.natives.call(function, &job).await,
+            HandlerKind::Native { function } => {
+                let _turn = pass;
+                self.executor.natives.call(function, &job).await
+            }
         };
         let outcome = match result {
             Ok(given) => self.settle(entry, given, deadline).await,
             Err(failure) => Err(failure),
         };
-        (outcome.map_or_else(Outcome::Failure, Outcome::Success), attempts)
+        let outcome = outcome.map_or_else(Outcome::Failure, Outcome::Success);
+        metrics.handled(entry.handler.kind.as_str(), outcome.status().as_str(), began.elapsed());
+        (outcome, attempts)
     }
 }
 

@@ -1,11 +1,13 @@
 //! Calls that run by a signed POST to the tenant's server.
 
 use super::job::{Job, Ran};
+use super::limiting::{Limiter, Pass};
+use super::retry::{self, Brought};
 use super::{answer, unanswered};
 use crate::domain::Failure;
 use crate::domain::handler::{ErrorBody, HandlerSecrets};
 use crate::domain::json::Object;
-use crate::egress::{Egress, EgressError, Inbound, Method, Outbound, SigningSecret, sign};
+use crate::egress::{Egress, Method, Outbound, SigningSecret, sign};
 use bytes::Bytes;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Serialize;
@@ -34,8 +36,14 @@ pub(super) enum Header {
     Secret(SecretString),
 }
 
-/// Runs a call by its webhook.
-pub(super) async fn call(egress: &Egress, job: &Job<'_>, url: &str, error_body: Option<ErrorBody>) -> Ran {
+/// Runs a call by its webhook, whose turn it is.
+pub(super) async fn call(
+    (egress, limiter): (&Egress, &Limiter),
+    job: &Job<'_>,
+    pass: Pass,
+    url: &str,
+    error_body: Option<ErrorBody>,
+) -> Ran {
     let url = match egress.check_url(url) {
         Ok(url) => url,
         // It was accepted when it was written; the policy has become stricter since.
@@ -43,10 +51,9 @@ pub(super) async fn call(egress: &Egress, job: &Job<'_>, url: &str, error_body: 
             return Ran { result: Err(unanswered::unreachable().because(format!("the URL {why}"))), attempts: 0 };
         }
     };
-    // One attempt. Repeating it belongs here: the same job with the next number, as far as
-    // `EgressError::may_have_arrived`, the tool's annotations and the deadline allow.
-    let attempts = 1;
-    let result = match attempt(egress, job, url, attempts).await {
+    let send = |number| attempt(egress, job, url.clone(), number);
+    let (brought, attempts) = retry::attempts(limiter, job, pass, send).await;
+    let result = match brought {
         Ok(Ok(inbound)) => answer::read(&inbound, error_body),
         Ok(Err(error)) => Err(unanswered::failure(&error)),
         Err(failure) => Err(failure),
@@ -54,12 +61,7 @@ pub(super) async fn call(egress: &Egress, job: &Job<'_>, url: &str, error_body: 
     Ran { result, attempts }
 }
 
-async fn attempt(
-    egress: &Egress,
-    job: &Job<'_>,
-    url: Url,
-    number: u32,
-) -> Result<Result<Inbound, EgressError>, Failure> {
+async fn attempt(egress: &Egress, job: &Job<'_>, url: Url, number: u32) -> Brought {
     let Written { url, headers, body } = write(job, url, number, OffsetDateTime::now_utc())?;
     let headers = headers.into_iter().map(|(name, value)| (name, value.exposed())).collect();
     let (deadline, max_body_bytes) = (job.deadline, MAX_ANSWER_BYTES);

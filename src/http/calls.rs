@@ -11,7 +11,7 @@ use super::{Access, AppState, formats};
 use crate::domain::json::Object;
 use crate::domain::limits::MAX_TIMEOUT_MS;
 use crate::domain::{Answered, Caller, Faults, Fields, Pointer, Reader, ToolCall, json as strict};
-use crate::execution::{DryRun, Executed, Origin, Request};
+use crate::execution::{Admission, DryRun, Executed, Origin, Request};
 use crate::format::FormatName;
 use crate::registry::Registry;
 use axum::extract::{FromRequestParts, State};
@@ -72,6 +72,9 @@ async fn run_tool(
         .map(|key| idempotency::key(key, format!("tools/{name}"), &body.members, ""));
     let (input, context, caller) = body.call()?;
     let deadline = about.deadline(&access);
+    if !dry_run {
+        about.admit(&state, &access, 1).await?;
+    }
     let registry = registry(&state, &access).await?;
     if registry.broken().iter().any(|broken| broken.name == name) {
         return Err(Problem::new(Code::Unreadable, "the tool is set aside; its author has to make it again"));
@@ -147,12 +150,13 @@ async fn run_reply(
     });
     let (said, context) = body.reply()?;
     let deadline = about.deadline(&access);
-    let registry = registry(&state, &access).await?;
     let mut calls = format.read(&said).map_err(Problem::invalid_reply)?.calls;
     if calls.len() > MAX_CALLS {
         let detail = format!("at most {MAX_CALLS} calls are taken in one reply, this one has {}", calls.len());
         return Err(Problem::new(Code::InvalidReply, detail));
     }
+    about.admit(&state, &access, calls.len()).await?;
+    let registry = registry(&state, &access).await?;
     // With a key the first request decides what is left out, and its repeats follow it.
     if skip && key.is_none() {
         calls.retain(|call| registry.get(&call.name).is_some());
@@ -181,6 +185,8 @@ pub(super) struct About {
     timeout_ms: Option<u32>,
     /// Its `Idempotency-Key`.
     key: Option<String>,
+    /// What its calls may use, once that was asked for.
+    admission: Option<Admission>,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for About {
@@ -199,6 +205,7 @@ impl<S: Send + Sync> FromRequestParts<S> for About {
             traceparent: text("traceparent").map(str::to_owned),
             timeout_ms: timeout_ms.transpose()?,
             key: idempotency::read(&parts.headers)?,
+            admission: None,
         })
     }
 }
@@ -210,6 +217,14 @@ impl About {
         Instant::now() + Duration::from_millis(u64::from(self.timeout_ms.unwrap_or(most).min(most)))
     }
 
+    /// Asks whether so many calls of the tenant may be made, before anything is done for them.
+    pub(super) async fn admit(&mut self, state: &AppState, access: &Access, calls: usize) -> Result<(), Problem> {
+        if calls > 0 {
+            self.admission = Some(state.executor.admit(&access.tenant, calls).await?);
+        }
+        Ok(())
+    }
+
     /// The calls with what the request says about them.
     pub(super) fn request(
         self,
@@ -218,8 +233,9 @@ impl About {
         context: Option<Object>,
         deadline: Instant,
     ) -> Request {
-        let Self { request_id, traceparent, .. } = self;
-        Request { registry, calls, context, deadline, request_id, traceparent, restore: None }
+        let Self { request_id, traceparent, admission, .. } = self;
+        let admission = admission.unwrap_or(Admission::unasked());
+        Request { registry, calls, context, deadline, request_id, traceparent, restore: None, admission }
     }
 }
 

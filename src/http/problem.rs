@@ -2,7 +2,7 @@
 
 use crate::domain::Faults;
 use crate::domain::fault::Fault;
-use crate::execution::Refusal;
+use crate::execution::{Refusal, TooMuch};
 use crate::store::{Conflict, StoreError};
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -102,10 +102,23 @@ catalogue! {
     SchemaTooExpensive = "schema_too_expensive", UNPROCESSABLE_ENTITY, "The tool takes too long to check";
     /// Other changes of the same tenant are being checked; nothing was done. `Retry-After` says when to try again.
     Busy = "busy", TOO_MANY_REQUESTS, "Other changes of this tenant are under way";
+    /// The tenant makes calls faster than it may; nothing was done. `Retry-After` says when to try again.
+    RateLimited = "rate_limited", TOO_MANY_REQUESTS, "Calls are made too fast";
+    /// As many of the tenant's calls run and wait as may; nothing was done. `Retry-After` says when to try again.
+    TooManyCalls = "too_many_calls", TOO_MANY_REQUESTS, "Too many calls are running";
+    /// The service has as many calls as it takes; nothing was done. `Retry-After` says when to try again.
+    Overloaded = "overloaded", SERVICE_UNAVAILABLE, "The service has too much to do";
     /// A fault of the service. The request id finds it in the log.
     Internal = "internal", INTERNAL_SERVER_ERROR, "The service failed";
     /// The database is away; nothing was done. `Retry-After` says when to try again.
     Unavailable = "unavailable", SERVICE_UNAVAILABLE, "The service is not available at the moment";
+}
+
+impl Code {
+    /// Whether it comes with `Retry-After`.
+    pub const fn says_when(self) -> bool {
+        matches!(self.status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
+    }
 }
 
 /// One error, ready to be answered.
@@ -114,6 +127,8 @@ pub struct Problem {
     code: Code,
     detail: String,
     errors: Vec<Place>,
+    /// In seconds.
+    retry_after: u64,
 }
 
 /// One thing that is wrong with a request.
@@ -151,13 +166,13 @@ pub(super) struct ProblemView {
     pub errors: Vec<Place>,
 }
 
-/// Seconds until a request that met an unavailable database may be repeated.
-const RETRY_AFTER: &str = "1";
+/// Seconds until a request may be repeated, where nothing is known that says it better.
+const RETRY_AFTER: u64 = 1;
 
 impl Problem {
     /// An error with its detail.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), errors: Vec::new() }
+        Self { code, detail: detail.into(), errors: Vec::new(), retry_after: RETRY_AFTER }
     }
 
     /// There is no such thing; `what` is its kind.
@@ -167,25 +182,22 @@ impl Problem {
 
     /// A body that can be read but is not valid.
     pub fn invalid(faults: Faults) -> Self {
-        Self {
-            code: Code::InvalidBody,
-            detail: faults.summary(),
-            errors: faults.into_iter().map(Place::Body).collect(),
-        }
+        let detail = faults.summary();
+        Self { errors: faults.into_iter().map(Place::Body).collect(), ..Self::new(Code::InvalidBody, detail) }
     }
 
     /// Query parameters that are not valid: each with what is wrong.
     pub fn invalid_query(faults: Vec<(String, String)>) -> Self {
         let detail = faults.iter().map(|(name, detail)| format!("{name}: {detail}")).collect::<Vec<_>>().join("; ");
         let errors = faults.into_iter().map(|(parameter, detail)| Place::Query { parameter, detail }).collect();
-        Self { code: Code::InvalidQuery, detail, errors }
+        Self { errors, ..Self::new(Code::InvalidQuery, detail) }
     }
 
     /// A reply that cannot be read; the place is in `reply`.
     pub fn invalid_reply(fault: crate::format::ReplyFault) -> Self {
         let pointer = crate::domain::Pointer::root().key("reply").join(fault.pointer.as_str());
         let errors = vec![Place::Body(Fault { pointer, detail: fault.detail.clone() })];
-        Self { code: Code::InvalidReply, detail: fault.detail, errors }
+        Self { errors, ..Self::new(Code::InvalidReply, fault.detail) }
     }
 
     /// The same, with what else is wrong with the body.
@@ -222,6 +234,20 @@ impl From<Refusal> for Problem {
             ),
             Refusal::Stopping => Self::new(Code::Unavailable, "the service is shutting down; repeat the request"),
         }
+    }
+}
+
+impl From<TooMuch> for Problem {
+    fn from(why: TooMuch) -> Self {
+        let (code, what, retry_after) = match why {
+            TooMuch::Rate(wait) => (Code::RateLimited, "this tenant makes calls faster than it may", wait),
+            TooMuch::Calls(wait) => {
+                (Code::TooManyCalls, "this tenant has as many calls under way as it may have", wait)
+            }
+            TooMuch::Service(wait) => (Code::Overloaded, "the service has as many calls under way as it takes", wait),
+        };
+        let detail = format!("{what}; nothing was done. Try again in {retry_after} s");
+        Self { retry_after, ..Self::new(code, detail) }
     }
 }
 
@@ -309,8 +335,8 @@ impl IntoResponse for Problem {
             Code::Unauthenticated => {
                 headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"toolhook\""));
             }
-            Code::Unavailable | Code::Busy => {
-                headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
+            _ if self.code.says_when() => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from(self.retry_after));
             }
             _ => {}
         }

@@ -124,7 +124,7 @@ fn applies(code: Code, path: &str, method: &str, operation: &Map<String, Value>,
         Code::MalformedBody | Code::BodyTooLarge | Code::UnsupportedMediaType | Code::RequestTimeout => body,
         Code::InvalidBody => body && !mcp, // said in JSON-RPC there
         Code::ForeignOrigin | Code::NotAcceptable => mcp,
-        Code::InvalidHeader => runs,
+        Code::InvalidHeader | Code::RateLimited | Code::TooManyCalls | Code::Overloaded => runs,
         Code::KeyReused | Code::InProgress => runs && !mcp,
         Code::InvalidReply => path.starts_with("/v1/formats/") && runs,
         Code::PreconditionFailed => has("header", "If-Match"),
@@ -152,7 +152,7 @@ fn answer(operation: &mut Map<String, Value>, code: Code) {
     let mut content = answers.get(&status).and_then(|known| known.get("content")).cloned().unwrap_or_else(|| json!({}));
     content["application/problem+json"] = json!({"schema": {"$ref": "#/components/schemas/ProblemView"}});
     answers[&status] = json!({"description": description, "content": content});
-    if matches!(code, Code::Unavailable | Code::Busy) {
+    if code.says_when() {
         answers[&status]["headers"] = json!({"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds"}});
     }
 }

@@ -5,7 +5,8 @@ use super::remembered::Remembered;
 use crate::domain::{Outcome, TenantFacts, TenantName};
 use crate::egress::Egress;
 use crate::execution::{
-    Answer, CallLog, CrashPoint, Executed, Executor, Journal, Key, Ledger, Natives, Origin, Render, Request, Turns,
+    Answer, CallLog, CrashPoint, Executed, Executor, Journal, Key, Ledger, Limiting, Natives, Origin, Render, Request,
+    Turns,
 };
 use crate::registry::Registries;
 use crate::store::Store;
@@ -33,6 +34,8 @@ pub struct Settings {
     pub call_log: CallLog,
     /// How much longer than its calls may take a claimed request belongs to this process.
     pub lease_grace: Duration,
+    /// What calls may take.
+    pub limiting: Limiting,
     /// Where to die, for tests.
     pub crash_at: Option<CrashPoint>,
 }
@@ -46,6 +49,7 @@ impl Default for Settings {
             metrics: Metrics::default(),
             call_log: CallLog::default(),
             lease_grace: Duration::from_secs(10),
+            limiting: Limiting::default(),
             crash_at: None,
         }
     }
@@ -75,12 +79,20 @@ pub struct AppState {
 impl AppState {
     /// Puts the service together.
     pub fn new(store: Store, egress: Egress, natives: Natives, settings: Settings) -> Self {
-        let Settings { cached_tenants, stale_lists, serves_metrics, metrics, call_log, lease_grace, crash_at } =
-            settings;
+        let Settings {
+            cached_tenants,
+            stale_lists,
+            serves_metrics,
+            metrics,
+            call_log,
+            lease_grace,
+            limiting,
+            crash_at,
+        } = settings;
         let registries = Registries::new(store.clone(), natives.entries(), cached_tenants).stale_for(stale_lists);
         Self {
             registries: registries.measured_by(metrics.clone()),
-            executor: Executor::new(egress.clone(), natives).measured_by(metrics.clone()),
+            executor: Executor::new(egress.clone(), natives).measured_by(metrics.clone()).limited_by(limiting),
             compiling: Turns::default(),
             journal: Journal::start(store.clone(), call_log, metrics.clone()),
             ledger: Ledger::start(store.clone(), lease_grace, crash_at),

@@ -1,5 +1,6 @@
 //! The snapshots of the tenants that are being served: bounded in number, made once however many wait.
 
+use super::handler_key::HandlerKey;
 use super::snapshot::{Broken, Entry, Registry};
 use crate::store::{self, Store, StoreError};
 use crate::telemetry::Metrics;
@@ -167,6 +168,7 @@ impl Registries {
                 Ok(tool) => entries.push(Arc::new(Entry {
                     tool: tool.tool,
                     version: tool.version,
+                    handler_key: HandlerKey::of(tool.handler_id, &tool.handler),
                     handler: Arc::new(tool.handler),
                 })),
                 Err(row) => {

@@ -1,5 +1,6 @@
 //! The immutable snapshot of one tenant's tools.
 
+use super::handler_key::HandlerKey;
 use super::list::RenderedList;
 use crate::domain::{Handler, TenantFacts, Tool, ToolName};
 use crate::format::FormatName;
@@ -15,6 +16,8 @@ pub struct Entry {
     pub version: i32,
     /// What runs it, secrets in the clear.
     pub handler: Arc<Handler>,
+    /// Which handler that is, over all tools that it runs.
+    pub handler_key: HandlerKey,
 }
 
 /// A stored tool that no longer checks, and why. It is set aside and does not take the others down.

@@ -26,6 +26,8 @@ pub struct LoadedTool {
     pub tool: Tool,
     /// Which of its versions this is.
     pub version: i32,
+    /// The id of what runs it.
+    pub handler_id: Uuid,
     /// What runs it, opened.
     pub handler: Handler,
 }
@@ -76,6 +78,7 @@ impl Row {
             created_at: OffsetDateTime::UNIX_EPOCH,
             updated_at: OffsetDateTime::UNIX_EPOCH,
         };
+        let handler_id = sealed.id;
         let handler = sealed.open(&store.vault, tenant)?;
         let content = Content {
             description: self.description.ok_or_else(|| absent("description"))?,
@@ -89,7 +92,7 @@ impl Row {
         };
         let version = self.version.ok_or_else(|| absent("version"))?;
         let runs = handler.handler.clone();
-        Ok(LoadedTool { tool: content.into_tool(handler_ref(handler)?)?, version, handler: runs })
+        Ok(LoadedTool { tool: content.into_tool(handler_ref(handler)?)?, version, handler_id, handler: runs })
     }
 }
 

@@ -110,6 +110,24 @@ impl Outcome {
     }
 }
 
+/// What a call waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Queue {
+    queue: &'static str,
+}
+
+impl Queue {
+    /// Its handler's other calls.
+    pub const HANDLER: Self = Self { queue: "handler" };
+    /// Its tenant's other calls.
+    pub const TENANT: Self = Self { queue: "tenant" };
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct Refusal {
+    pub(super) reason: &'static str,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct State {
     pub(super) state: &'static str,

@@ -1,6 +1,6 @@
 //! Everything that is counted. A new metric is a line of the catalogue, and a function that says what happened.
 
-use super::labels::{Build, Call, CallEnd, Handler, Method, Outcome, Request, State, StatusClass};
+use super::labels::{Build, Call, CallEnd, Handler, Method, Outcome, Queue, Refusal, Request, State, StatusClass};
 use prometheus_client::encoding::prometheus_text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -52,6 +52,10 @@ catalogue! {
     calls: Family<Call, Counter> = Family::default(), "calls", "Answered calls, by what became of them";
     calls_in_flight: Gauge = Gauge::default(), "calls_in_flight", "Calls that are with their handlers";
     handlers: Timed<Handler> = timed(), "handler_duration_seconds", "What handlers took, all attempts of a call together";
+    waiting: Family<Queue, Gauge> = Family::default(), "calls_waiting", "Calls that wait for their turn, at their handler or among their tenant's calls";
+    refusals: Family<Refusal, Counter> = Family::default(), "limit_refusals", "Requests and calls that were refused because of a limit or an open breaker";
+    repeats: Counter = Counter::default(), "handler_retries", "Requests to handlers that were sent again";
+    breakers_open: Gauge = Gauge::default(), "handler_breakers_open", "Handlers that are left alone because they failed";
     snapshot_hits: Counter = Counter::default(), "registry_hits", "Requests that found their tenant's tools in memory";
     snapshot_loads: Family<Outcome, Counter> = Family::default(), "registry_loads", "Times that a tenant's tools were loaded";
     snapshot_load: Histogram = work(), "registry_load_duration_seconds", "What loading a tenant's tools took";
@@ -128,6 +132,28 @@ impl Metrics {
     #[must_use]
     pub fn call_in_flight(&self) -> InFlight {
         InFlight::one(&self.0.calls_in_flight)
+    }
+
+    /// A call waits for its turn.
+    #[must_use]
+    pub fn call_waiting(&self, queue: Queue) -> InFlight {
+        InFlight::one(&self.0.waiting.get_or_create(&queue))
+    }
+
+    /// A request or a call was refused because of a limit; `reason` is its stable code.
+    pub fn refused(&self, reason: &'static str) {
+        self.0.refusals.get_or_create(&Refusal { reason }).inc();
+    }
+
+    /// A request to a handler is sent again.
+    pub fn repeated(&self) {
+        self.0.repeats.inc();
+    }
+
+    /// A handler is left alone.
+    #[must_use]
+    pub fn breaker_open(&self) -> InFlight {
+        InFlight::one(&self.0.breakers_open)
     }
 
     /// A handler of this kind was done with a call.

@@ -16,6 +16,6 @@ mod metrics;
 mod pool_waits;
 pub mod traces;
 
-pub use labels::{CallEnd, Format, HandlerKind, Method, StatusClass};
+pub use labels::{CallEnd, Format, HandlerKind, Method, Queue, StatusClass};
 pub use metrics::{InFlight, Levels, Metrics};
 pub use pool_waits::PoolWaits;

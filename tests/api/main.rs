@@ -18,6 +18,7 @@ mod handlers;
 mod hostile;
 mod idempotency;
 mod keys;
+mod limits;
 mod lists;
 mod mcp;
 mod metrics;

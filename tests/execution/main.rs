@@ -7,9 +7,12 @@
 )]
 
 mod batches;
+mod breakers;
 mod deadlines;
 mod dry_run;
+mod limits;
 mod natives;
 mod receiver;
+mod retries;
 mod setup;
 mod webhooks;

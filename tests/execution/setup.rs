@@ -9,8 +9,8 @@ use toolhook::domain::{
     Caller, Failure, Fields, HandlerRef, Outcome, TenantLimits, TenantName, ToolCall, ToolDraft, handler::Handler,
 };
 use toolhook::egress::{Egress, Policy};
-use toolhook::execution::{Executed, Executor, Natives, Request};
-use toolhook::registry::{Entry, Registry, TenantFacts};
+use toolhook::execution::{Admission, Executed, Executor, Limiting, Natives, Request};
+use toolhook::registry::{Entry, HandlerKey, Registry, TenantFacts};
 use uuid::Uuid;
 
 pub(crate) const SECRET: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
@@ -30,7 +30,8 @@ pub(crate) fn tool(name: &str, url: &str, more: &Value) -> Arc<Entry> {
     let tool = ToolDraft::new(fields).check(None, &[], None).unwrap();
     let HandlerRef::Owned(handler) = &tool.handler else { panic!("the handler is written in place") };
     let handler: Arc<Handler> = Arc::new((**handler).clone());
-    Arc::new(Entry { tool, version: 3, handler })
+    let handler_key = HandlerKey::of(Uuid::now_v7(), &handler);
+    Arc::new(Entry { tool, version: 3, handler, handler_key })
 }
 
 pub(crate) fn registry(entries: Vec<Arc<Entry>>) -> Arc<Registry> {
@@ -44,6 +45,11 @@ pub(crate) fn registry_with(limits: TenantLimits, entries: Vec<Arc<Entry>>) -> A
 
 pub(crate) fn executor(natives: Natives) -> Executor {
     Executor::new(Egress::new(Policy::development()).unwrap(), natives)
+}
+
+/// Under limits of its own; what it repeats it repeats soon.
+pub(crate) fn limited(limiting: Limiting) -> Executor {
+    executor(Natives::default()).limited_by(Limiting { first_backoff: Duration::from_millis(5), ..limiting })
 }
 
 pub(crate) fn call(name: &str, arguments: Value) -> ToolCall {
@@ -66,12 +72,18 @@ pub(crate) fn request(registry: &Arc<Registry>, calls: Vec<ToolCall>, time: Dura
         request_id: "req_1".to_owned(),
         traceparent: None,
         restore: None,
+        admission: Admission::unasked(),
     }
 }
 
 /// Runs calls that have ten seconds, in a task of their own, as the service does.
 pub(crate) async fn run(registry: &Arc<Registry>, calls: Vec<ToolCall>) -> Vec<Executed> {
-    let (executor, request) = (executor(Natives::default()), request(registry, calls, Duration::from_secs(10)));
+    run_by(&executor(Natives::default()), registry, calls).await
+}
+
+/// The same by this executor.
+pub(crate) async fn run_by(executor: &Executor, registry: &Arc<Registry>, calls: Vec<ToolCall>) -> Vec<Executed> {
+    let (executor, request) = (executor.clone(), request(registry, calls, Duration::from_secs(10)));
     TaskTracker::new().spawn(async move { executor.run(request).await }).await.unwrap()
 }
 

@@ -16,7 +16,7 @@ use crate::domain::handler::{HandlerKind, HandlerSecrets};
 use crate::domain::json::Object;
 use crate::domain::limits::MAX_TIMEOUT_MS;
 use crate::domain::{Failure, Faults, Fields, Handler, Pointer, Tool, ToolDraft};
-use crate::registry::Entry;
+use crate::registry::{Entry, HandlerKey};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -86,7 +86,7 @@ impl Natives {
         let kind = HandlerKind::Native { function: handler.to_owned() };
         let secrets = HandlerSecrets::default();
         let handler = Arc::new(Handler { kind, timeout_ms: MAX_TIMEOUT_MS, max_attempts: 1, secrets });
-        self.entries.push(Arc::new(Entry { tool, version: 1, handler }));
+        self.entries.push(Arc::new(Entry { tool, version: 1, handler, handler_key: HandlerKey::default() }));
         self
     }
 

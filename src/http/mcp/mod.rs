@@ -71,7 +71,7 @@ async fn serve(
     Head(headers): Head,
     Agent(access): Agent,
     State(state): State<AppState>,
-    about: About,
+    mut about: About,
     mut query: Query,
     JsonText(text): JsonText<MAX_REPLY>,
 ) -> Result<Response, Problem> {
@@ -87,6 +87,9 @@ async fn serve(
         Err(error) => return message.refusal(error).response(),
     };
     let Some(id) = message.id().cloned() else { return Ok(reply::taken()) };
+    if message.method() == "tools/call" {
+        about.admit(&state, &access, 1).await?;
+    }
     let registry = calls::registry(&state, &access).await?;
     let exchange = Exchange { state: &state, access, about, registry, tags, revision: revision.clone() };
     let mut response = reply::answer(id, &revision, exchange.answer(&message).await)?;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::task::TaskTracker;
 use toolhook::egress::{Egress, Policy};
-use toolhook::execution::Natives;
+use toolhook::execution::{Limiting, Natives};
 use toolhook::http::{AppState, Settings, router};
 use toolhook::store::{self, MasterKey, Store, Vault};
 
@@ -59,6 +59,14 @@ impl TestService {
     pub(crate) async fn restart_with(&self, policy: Policy) -> Self {
         let (database, store) = (Arc::clone(&self.database), connect(&self.database.url()).await);
         Self::serve(store, database, self.operator_key.clone(), policy, self.natives.clone()).await
+    }
+
+    /// Another process on the same database, under other limits.
+    pub(crate) async fn restart_under(&self, limiting: Limiting) -> Self {
+        let (database, store) = (Arc::clone(&self.database), connect(&self.database.url()).await);
+        let (policy, natives) = (self.policy.clone(), self.natives.clone());
+        let settings = Settings { limiting, ..Settings::default() };
+        Self::serve_as(settings, store, database, self.operator_key.clone(), policy, natives).await
     }
 
     /// Another process on the same database, over a line that can be cut.
