@@ -4,6 +4,7 @@
 //! finder without a tenant but the operator's. "Not found" is `None`. Which constraint refused a write decides what the
 //! conflict is, never the text of an error.
 
+pub mod audit;
 mod availability;
 mod call_append;
 pub mod calls;
@@ -23,6 +24,7 @@ pub mod tool_versions;
 pub mod tools;
 mod writer;
 
+pub use audit::Change;
 use availability::Availability;
 pub use error::{Conflict, StoreError};
 pub use json::Json;
