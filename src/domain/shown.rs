@@ -6,6 +6,7 @@
 use super::handler::{ErrorBody, Handler, HandlerKind, MASK};
 use super::limits::Limits;
 use super::options::ToolOptions;
+use super::schema::InputSchema;
 use super::tenant::TenantLimits;
 use super::tool::{HandlerRef, Tool};
 use serde::Serialize;
@@ -126,7 +127,7 @@ impl Shown {
             },
             limits: &tool.limits,
             options: &tool.options,
-            output_schema: tool.output_schema.as_ref().map(|schema| schema.raw()),
+            output_schema: tool.output_schema.as_ref().map(InputSchema::raw),
             tags: &tool.tags,
             enabled: tool.enabled,
         })
