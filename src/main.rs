@@ -89,6 +89,12 @@ async fn run(Toolhook { command, logging }: Toolhook) -> Result<(), Failure> {
             cli::logging::start(logging);
             cli::tenants::run(settings, tenants.action).await
         }
+        Command::Audit(audit) => {
+            let settings = audit.check(&mut problems);
+            let (logging, settings) = problems.finish(logging.zip(settings))?;
+            cli::logging::start(logging);
+            cli::audit::run(settings, audit.action).await
+        }
     }
 }
 

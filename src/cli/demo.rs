@@ -5,7 +5,11 @@ use time::OffsetDateTime;
 
 use super::{Failure, credentials::Credentials};
 use crate::domain::{KeyToken, Role, TenantName, tenant::TenantDraft};
-use crate::store::{Conflict, Store, StoreError, keys, keys::StoredKey, tenants};
+use crate::store::{
+    Change, Conflict, Store, StoreError, keys,
+    keys::{KeyDraft, StoredKey},
+    tenants,
+};
 
 /// The tenant's name.
 pub(super) const TENANT: &str = "demo";
@@ -39,7 +43,7 @@ pub(super) async fn prepare(
 
 async fn make_tenant(store: &Store, name: &TenantName) -> Result<(), Failure> {
     let draft = TenantDraft { display_name: Some("Demo".to_owned()), ..TenantDraft::default() };
-    match tenants::insert(store, name, &draft).await {
+    match tenants::insert(store, name, &draft, &Change::by_command()).await {
         // Another process did it at the same moment.
         Ok(_) | Err(StoreError::Conflict(Conflict::NameTaken)) => Ok(()),
         Err(error) => Err(error.into()),
@@ -48,14 +52,15 @@ async fn make_tenant(store: &Store, name: &TenantName) -> Result<(), Failure> {
 
 async fn make_operator_key(store: &Store) -> Result<String, Failure> {
     let key = keys::generate()?;
-    keys::insert_operator(store, &key, Some(KEY_NAME), None).await?;
+    keys::insert_operator(store, &key, Some(KEY_NAME), None, &Change::by_command()).await?;
     Ok(key.reveal())
 }
 
 async fn make_demo_key(store: &Store, name: &TenantName) -> Result<String, Failure> {
     let key = keys::generate()?;
     let tenant = super::tenants::id(store, name).await?;
-    keys::insert(store, tenant, &key, Role::Editor, Some(KEY_NAME), None).await?;
+    let draft = KeyDraft { role: Role::Editor, name: Some(KEY_NAME.to_owned()), expires_at: None };
+    keys::insert(store, tenant, &key, &draft, &Change::by_command()).await?;
     Ok(key.reveal())
 }
 

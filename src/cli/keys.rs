@@ -5,8 +5,11 @@ use uuid::Uuid;
 
 use super::{Failure, answer, database, tenants};
 use crate::config::{keys::Action, settings::Database};
-use crate::domain::{KeyToken, Role, TenantName};
-use crate::store::{PageRequest, Store, keys, keys::KeyRow};
+use crate::domain::{KeyToken, TenantName};
+use crate::store::{
+    Change, PageRequest, Store, keys,
+    keys::{KeyDraft, KeyRow},
+};
 
 /// Does it.
 pub async fn run(settings: Database, action: Action) -> Result<(), Failure> {
@@ -21,16 +24,17 @@ async fn act(store: &Store, action: Action) -> Result<(), Failure> {
     match action {
         Action::Create { role, tenant, name, expires_in_days } => {
             let expires_at = expires_in_days.map(|days| OffsetDateTime::now_utc() + Duration::days(days.into()));
-            let key = create(store, tenant.as_ref(), role, name.as_deref(), expires_at).await?;
+            let key = create(store, tenant.as_ref(), KeyDraft { role, name, expires_at }).await?;
             let owner = tenant.map_or_else(|| "every tenant".to_owned(), |tenant| format!("the tenant {tenant}"));
             eprintln!("Key {} ({} of {owner}); it is shown this once:", key.id(), role.as_str());
             answer::print(&key.reveal())
         }
         Action::List { tenant } => list(store, tenant.as_ref()).await,
         Action::Revoke { id, tenant } => {
+            let by = Change::by_command();
             let revoked = match &tenant {
-                Some(tenant) => keys::delete(store, tenants::id(store, tenant).await?, &id).await?,
-                None => keys::delete_operator(store, &id).await?,
+                Some(tenant) => keys::delete(store, tenants::id(store, tenant).await?, &id, &by).await?,
+                None => keys::delete_operator(store, &id, &by).await?,
             };
             if !revoked {
                 let whose = tenant.map_or_else(|| "the operators have".to_owned(), |tenant| format!("{tenant} has"));
@@ -42,20 +46,14 @@ async fn act(store: &Store, action: Action) -> Result<(), Failure> {
 }
 
 /// Makes and stores a key: of a tenant, or of an operator where there is none.
-async fn create(
-    store: &Store,
-    tenant: Option<&TenantName>,
-    role: Role,
-    name: Option<&str>,
-    expires_at: Option<OffsetDateTime>,
-) -> Result<KeyToken, Failure> {
-    let key = keys::generate()?;
+async fn create(store: &Store, tenant: Option<&TenantName>, draft: KeyDraft) -> Result<KeyToken, Failure> {
+    let (key, by) = (keys::generate()?, Change::by_command());
     match tenant {
         Some(tenant) => {
             let tenant = tenants::id(store, tenant).await?;
-            keys::insert(store, tenant, &key, role, name, expires_at).await?;
+            keys::insert(store, tenant, &key, &draft, &by).await?;
         }
-        None => keys::insert_operator(store, &key, name, expires_at).await?,
+        None => keys::insert_operator(store, &key, draft.name.as_deref(), draft.expires_at, &by).await?,
     }
     Ok(key)
 }

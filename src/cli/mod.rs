@@ -4,6 +4,7 @@
 //! output, and logs and complaints to standard error; how it ended is a [`Failure`], of which `main` makes an exit code.
 
 mod answer;
+pub mod audit;
 mod collector;
 mod credentials;
 mod database;

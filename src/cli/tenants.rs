@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::{Failure, answer, database, keys::moment};
 use crate::config::{settings::Database, tenants::Action};
 use crate::domain::{Fields, TenantName, tenant::TenantDraft};
-use crate::store::{Conflict, PageRequest, Store, StoreError, tenants};
+use crate::store::{Change, Conflict, PageRequest, Store, StoreError, tenants};
 
 /// Does it.
 pub async fn run(settings: Database, action: Action) -> Result<(), Failure> {
@@ -20,7 +20,7 @@ async fn act(store: &Store, action: Action) -> Result<(), Failure> {
     database::require_schema(store).await?;
     match action {
         Action::Create { name, display_name } => {
-            match tenants::insert(store, &name, &draft(display_name)?).await {
+            match tenants::insert(store, &name, &draft(display_name)?, &Change::by_command()).await {
                 Ok(_) => {}
                 Err(StoreError::Conflict(Conflict::NameTaken)) => {
                     return Err(Failure::Failed(format!("there is a tenant {name} already")));
@@ -33,7 +33,7 @@ async fn act(store: &Store, action: Action) -> Result<(), Failure> {
         Action::List => list(store).await,
         Action::Delete { name, .. } => {
             let found = tenants::get(store, &name).await?.ok_or_else(|| unknown(&name))?;
-            tenants::delete(store, found.id, found.updated_at).await?;
+            tenants::delete(store, found.id, found.updated_at, &Change::by_command()).await?;
             answer::print(&format!("Removed the tenant {name} with everything that it owned."))
         }
     }

@@ -5,6 +5,7 @@
 //! variable counts as one that is not set. What comes out is [`settings`], or
 //! all [`Problems`] at once.
 
+pub mod audit;
 mod dev;
 pub mod keys;
 mod limits;
@@ -21,6 +22,7 @@ use std::{ffi::OsString, time::Duration};
 use clap::{Args, Parser, Subcommand};
 use tracing_subscriber::EnvFilter;
 
+pub use audit::Audit;
 pub use dev::Dev;
 pub use keys::Keys;
 pub use problems::Problems;
@@ -78,6 +80,8 @@ pub enum Command {
     Keys(Keys),
     /// Make, list and remove tenants
     Tenants(Tenants),
+    /// Check the audit trail
+    Audit(Audit),
 }
 
 /// How to log.

@@ -5,7 +5,7 @@ use super::fields::{Fields, Reader};
 use super::headers;
 use super::limits::MAX_TIMEOUT_MS;
 use super::tenant::bounded;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -66,6 +66,16 @@ pub struct Handler {
     pub secrets: HandlerSecrets,
 }
 
+impl Handler {
+    /// Whether this is the same handler, secrets too.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.kind == other.kind
+            && self.timeout_ms == other.timeout_ms
+            && self.max_attempts == other.max_attempts
+            && self.secrets.is_same(&other.secrets)
+    }
+}
+
 /// What a handler knows that nobody may read.
 #[derive(Clone, Debug, Default)]
 pub struct HandlerSecrets {
@@ -75,6 +85,23 @@ pub struct HandlerSecrets {
     pub signing_secret: Option<SecretString>,
     /// The key before the last rotation, which signs beside the new one until the time given.
     pub previous_signing_secret: Option<(SecretString, OffsetDateTime)>,
+}
+
+impl HandlerSecrets {
+    /// Whether these are the same secrets.
+    pub fn is_same(&self, other: &Self) -> bool {
+        type Open<'a> = (Vec<(&'a str, &'a str)>, Option<&'a str>, Option<(&'a str, OffsetDateTime)>);
+        fn open(of: &HandlerSecrets) -> Open<'_> {
+            let headers = of.headers.iter().map(|(name, value)| (name.as_str(), value.expose_secret())).collect();
+            let previous = of.previous_signing_secret.as_ref();
+            (
+                headers,
+                of.signing_secret.as_ref().map(ExposeSecret::expose_secret),
+                previous.map(|(secret, until)| (secret.expose_secret(), *until)),
+            )
+        }
+        open(self) == open(other)
+    }
 }
 
 /// The kinds of handler.

@@ -4,6 +4,7 @@
 //! value or a pure function, so that every other room can rely on it and every rule can be tested without a server.
 
 pub mod arguments;
+mod audit;
 pub mod call;
 mod canonical;
 pub mod fault;
@@ -18,10 +19,12 @@ pub mod mismatch;
 pub mod options;
 pub mod role;
 pub mod schema;
+mod shown;
 pub mod tenant;
 pub mod tool;
 pub mod violation;
 
+pub use audit::{AuditAction, AuditEntry, AuditKind};
 pub use call::{Answered, CallStatus, Caller, Content, Failure, Outcome, Success, ToolCall};
 pub use canonical::canonical_hash;
 pub use fault::{Fault, Faults, Pointer};
@@ -34,6 +37,7 @@ pub use mismatch::Mismatch;
 pub use options::ToolOptions;
 pub use role::Role;
 pub use schema::InputSchema;
+pub use shown::Shown;
 pub use tenant::{TenantFacts, TenantLimits, TenantName};
 pub use tool::{HandlerRef, Tool, ToolDraft, ToolName};
 pub use violation::Violation;

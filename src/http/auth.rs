@@ -2,14 +2,16 @@
 
 use super::AppState;
 use super::problem::{Code, Problem};
-use crate::domain::{KeyToken, Role, TenantFacts, TenantName};
-use crate::store::{self, keys::StoredKey};
+use super::request_id::RequestId;
+use crate::domain::{AuditAction, KeyToken, Role, TenantFacts, TenantName};
+use crate::store::{self, Change, keys::StoredKey};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 use time::OffsetDateTime;
+use uuid::Uuid;
 
 /// Names the tenant that an operator acts for.
 pub(super) const TENANT_HEADER: &str = "toolhook-tenant";
@@ -23,6 +25,21 @@ pub struct Access {
     pub key_id: String,
     /// The key's role.
     pub role: Role,
+    /// What the request does to things, for the audit trail.
+    change: Change,
+}
+
+impl Access {
+    /// Who changes something, and by which request.
+    pub(super) const fn change(&self) -> &Change {
+        &self.change
+    }
+
+    /// The same, where an update is more than that.
+    #[must_use]
+    pub(super) fn doing(&self, action: AuditAction) -> Self {
+        Self { change: self.change.clone().doing(action), ..self.clone() }
+    }
 }
 
 /// What a valid key says.
@@ -61,20 +78,61 @@ authority! {
 
 /// May manage tenants.
 #[derive(Clone, Debug)]
-pub(super) struct Operator;
+pub(super) struct Operator(Change);
+
+impl Operator {
+    /// Who changes something, and by which request.
+    pub(super) const fn change(&self) -> &Change {
+        &self.0
+    }
+}
 
 impl FromRequestParts<AppState> for Operator {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
         let holder = authenticate(&parts.headers, state).await?;
-        require(holder.role, Role::Operator).map(|()| Self)
+        require(holder.role, Role::Operator)?;
+        Ok(Self(change(parts, &holder)))
     }
+}
+
+/// May read an audit trail.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Auditor {
+    /// That of one tenant.
+    Tenant(Uuid),
+    /// Any, as an operator who names no tenant.
+    Operators,
+}
+
+impl FromRequestParts<AppState> for Auditor {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        let holder = authenticate(&parts.headers, state).await?;
+        require(holder.role, Role::Admin)?;
+        if holder.role == Role::Operator && named_tenant(&parts.headers)?.is_none() {
+            return Ok(Self::Operators);
+        }
+        Ok(Self::Tenant(held(parts, state, holder).await?.tenant.id))
+    }
+}
+
+fn change(parts: &Parts, holder: &Holder) -> Change {
+    let request = parts.extensions.get::<RequestId>().map(|id| id.0.as_str());
+    Change::by_key(&holder.id, holder.role, request.unwrap_or_default())
 }
 
 async fn access(parts: &Parts, state: &AppState, needed: Role) -> Result<Access, Problem> {
     let holder = authenticate(&parts.headers, state).await?;
     require(holder.role, needed)?;
+    held(parts, state, holder).await
+}
+
+/// What the holder of a key has a say over.
+async fn held(parts: &Parts, state: &AppState, holder: Holder) -> Result<Access, Problem> {
+    let change = change(parts, &holder);
     let named = named_tenant(&parts.headers)?;
     let tenant = match (holder.tenant, named) {
         (Some(own), None) => own,
@@ -89,7 +147,7 @@ async fn access(parts: &Parts, state: &AppState, needed: Role) -> Result<Access,
         }
     };
     tracing::Span::current().record("tenant.name", tenant.name.as_str());
-    Ok(Access { tenant: Arc::new(tenant), key_id: holder.id, role: holder.role })
+    Ok(Access { tenant: Arc::new(tenant), key_id: holder.id, role: holder.role, change })
 }
 
 fn require(role: Role, needed: Role) -> Result<(), Problem> {

@@ -1,13 +1,13 @@
 //! `/v1/handlers`: what runs tools, made by itself and shared by several.
 
-use super::auth::Editor;
+use super::auth::{Access, Editor};
 use super::extract::{JsonObject, NoQuery, PathPart, Query};
 use super::handler_view::{HandlerBody, HandlerContent, SecretShown, check_target, give_signing_secret};
 use super::page::{ListView, PageParameters, page_request};
 use super::problem::{Code, Problem};
 use super::respond::{created, json, render, rfc3339, tag, tagged};
 use super::{AppState, etag};
-use crate::domain::{Faults, Fields, Handler, HandlerDraft, HandlerName, Pointer};
+use crate::domain::{AuditAction, Faults, Fields, Handler, HandlerDraft, HandlerName, Pointer};
 use crate::egress::SigningSecret;
 use crate::store::handlers::{self, HandlerRow};
 use axum::extract::State;
@@ -106,7 +106,7 @@ async fn create(
     let name = read_name(&fields);
     let handler = checked(&state, &fields, None);
     match (name, handler) {
-        (Ok(name), Ok(handler)) => make(&state, access.tenant.id, &name, &handler).await,
+        (Ok(name), Ok(handler)) => make(&state, &access, &name, &handler).await,
         (Ok(_), Err(problem)) => Err(problem),
         (Err(fault), Ok(_)) => Err(Problem::invalid(fault)),
         (Err(fault), Err(problem)) => Err(problem.and(fault)),
@@ -131,14 +131,9 @@ fn check_name(fields: &Fields, name: &str) -> Result<(), Problem> {
     Err(Problem::invalid(Faults::one(Pointer::root().key("name"), detail)))
 }
 
-async fn make(
-    state: &AppState,
-    tenant: uuid::Uuid,
-    name: &HandlerName,
-    handler: &Handler,
-) -> Result<Response, Problem> {
-    let row = handlers::insert(&state.store, tenant, name, handler).await?;
-    state.registries.forget(tenant).await;
+async fn make(state: &AppState, access: &Access, name: &HandlerName, handler: &Handler) -> Result<Response, Problem> {
+    let row = handlers::insert(&state.store, access.tenant.id, name, handler, access.change()).await?;
+    state.registries.forget(access.tenant.id).await;
     let mut response = created(&format!("/v1/handlers/{name}"), &HandlerView::of(&row, SecretShown::Once))?;
     let tag = tag(&HandlerView::of(&row, SecretShown::Masked))?;
     response.headers_mut().insert(axum::http::header::ETAG, etag::header_value(&tag));
@@ -170,18 +165,17 @@ async fn put(
     headers: HeaderMap,
     JsonObject(fields): JsonObject,
 ) -> Result<Response, Problem> {
-    let tenant = access.tenant.id;
     let fault = |detail| Problem::invalid(Faults::one(Pointer::root().key("name"), detail));
     let name = HandlerName::parse(&name).ok_or_else(|| fault(HandlerName::EXPECTED))?;
     check_name(&fields, name.as_str())?;
     etag::contended(|| async {
-        let Some(row) = handlers::get(&state.store, tenant, &name).await? else {
+        let Some(row) = handlers::get(&state.store, access.tenant.id, &name).await? else {
             etag::check_match(&headers, None)?;
-            return make(&state, tenant, &name, &checked(&state, &fields, None)?).await;
+            return make(&state, &access, &name, &checked(&state, &fields, None)?).await;
         };
         etag::check_absent(&headers)?;
         etag::check_match(&headers, Some(&tag(&HandlerView::of(&row, SecretShown::Masked))?))?;
-        replace(&state, tenant, &row, &checked(&state, &fields, Some(&row))?).await
+        replace(&state, &access, &row, &checked(&state, &fields, Some(&row))?).await
     })
     .await
 }
@@ -207,19 +201,15 @@ async fn patch(
         let now = render(&HandlerContent::of(&row.handler, SecretShown::Masked))?;
         let mut fields = Fields::parse(&now).map_err(malformed)?;
         fields.merge(&changes, &[]).map_err(malformed)?;
-        replace(&state, access.tenant.id, &row, &checked(&state, &fields, Some(&row))?).await
+        replace(&state, &access, &row, &checked(&state, &fields, Some(&row))?).await
     })
     .await
 }
 
-async fn replace(
-    state: &AppState,
-    tenant: uuid::Uuid,
-    row: &HandlerRow,
-    handler: &Handler,
-) -> Result<Response, Problem> {
-    let changed = handlers::update(&state.store, tenant, row.id, row.version, handler).await?;
-    state.registries.forget(tenant).await;
+async fn replace(state: &AppState, access: &Access, row: &HandlerRow, handler: &Handler) -> Result<Response, Problem> {
+    let changed =
+        handlers::update(&state.store, access.tenant.id, row.id, row.version, handler, access.change()).await?;
+    state.registries.forget(access.tenant.id).await;
     // One that did not sign until now has a secret that nobody has seen yet.
     let secret = if row.handler.secrets.signing_secret.is_none() { SecretShown::Once } else { SecretShown::Masked };
     answer(&changed, secret)
@@ -245,7 +235,7 @@ async fn delete(
     etag::contended(|| async {
         let row = present(&state, access.tenant.id, &name).await?;
         etag::check_match(&headers, Some(&tag(&HandlerView::of(&row, SecretShown::Masked))?))?;
-        Ok(handlers::delete(&state.store, access.tenant.id, row.id, row.version).await?)
+        Ok(handlers::delete(&state.store, access.tenant.id, row.id, row.version, access.change()).await?)
     })
     .await?;
     state.registries.forget(access.tenant.id).await;
@@ -262,6 +252,7 @@ async fn rotate_secret(
     _: NoQuery,
     PathPart(name): PathPart<String>,
 ) -> Result<Response, Problem> {
+    let access = access.doing(AuditAction::SecretRotated);
     etag::contended(|| async {
         let row = present(&state, access.tenant.id, &name).await?;
         let mut handler = row.handler.clone();
@@ -271,7 +262,8 @@ async fn rotate_secret(
         let fresh = SigningSecret::generate().map_err(|why| Problem::internal(&why))?;
         handler.secrets.signing_secret = Some(fresh.to_text());
         handler.secrets.previous_signing_secret = Some((old, OffsetDateTime::now_utc() + ROTATION_GRACE));
-        let changed = handlers::update(&state.store, access.tenant.id, row.id, row.version, &handler).await?;
+        let changed =
+            handlers::update(&state.store, access.tenant.id, row.id, row.version, &handler, access.change()).await?;
         state.registries.forget(access.tenant.id).await;
         answer(&changed, SecretShown::Once)
     })

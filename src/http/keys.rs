@@ -7,7 +7,7 @@ use super::page::{ListView, PageParameters, page_request};
 use super::problem::Problem;
 use super::respond::{created, read_time, rfc3339, tagged};
 use crate::domain::{Faults, Fields, Pointer, Reader, Role};
-use crate::store::keys::{self, KeyRow};
+use crate::store::keys::{self, KeyDraft, KeyRow};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -108,9 +108,9 @@ async fn create(
     _: NoQuery,
     JsonObject(fields): JsonObject,
 ) -> Result<Response, Problem> {
-    let (role, name, expires_at) = read(&fields, OffsetDateTime::now_utc())?;
+    let draft = read(&fields, OffsetDateTime::now_utc())?;
     let key = keys::generate()?;
-    let row = keys::insert(&state.store, access.tenant.id, &key, role, name.as_deref(), expires_at).await?;
+    let row = keys::insert(&state.store, access.tenant.id, &key, &draft, access.change()).await?;
     let place = format!("/v1/keys/{}", row.id);
     created(&place, &KeyView { key: Some(key.reveal()), ..KeyView::of(row) })
 }
@@ -124,12 +124,10 @@ async fn delete(
     _: NoQuery,
     PathPart(id): PathPart<String>,
 ) -> Result<StatusCode, Problem> {
-    let gone = !id.contains('\0') && keys::delete(&state.store, access.tenant.id, &id).await?;
+    let gone = !id.contains('\0') && keys::delete(&state.store, access.tenant.id, &id, access.change()).await?;
     state.keys.forget(&id).await;
     if gone { Ok(StatusCode::NO_CONTENT) } else { Err(Problem::not_found("key")) }
 }
-
-type KeyDraft = (Role, Option<String>, Option<OffsetDateTime>);
 
 fn read(fields: &Fields, now: OffsetDateTime) -> Result<KeyDraft, Faults> {
     const ROLES: &str = "one of \"viewer\", \"agent\", \"editor\", \"admin\"";
@@ -148,7 +146,7 @@ fn read(fields: &Fields, now: OffsetDateTime) -> Result<KeyDraft, Faults> {
     }
     reader.finish();
     match role {
-        Some(role) if faults.is_empty() => Ok((role, name, expires_at)),
+        Some(role) if faults.is_empty() => Ok(KeyDraft { role, name, expires_at }),
         _ => Err(faults),
     }
 }

@@ -3,6 +3,7 @@
 //! A handler extracts, asks the rooms below, and renders; what it refuses is a [`problem::Problem`] from one catalogue. What is absent
 //! here: SQL, provider shapes, and any decision about how a call runs.
 
+mod audit;
 mod auth;
 mod call_log;
 mod call_view;
@@ -71,6 +72,7 @@ fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .merge(tenants::routes())
         .merge(keys::routes())
+        .merge(audit::routes())
         .merge(handlers::routes())
         .merge(tools::routes())
         .merge(tool_versions::routes())

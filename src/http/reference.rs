@@ -30,6 +30,7 @@ pub(super) fn viewer() -> Router<AppState> {
     tags(
         (name = "tenants", description = "The operator's view of tenants and their limits"),
         (name = "keys", description = "A tenant's API keys"),
+        (name = "audit", description = "Who changed what, for good"),
         (name = "handlers", description = "What runs tools"),
         (name = "tools", description = "Tools as data, every version kept"),
         (name = "formats", description = "Tool lists in each provider's shape"),
@@ -120,7 +121,7 @@ fn applies(code: Code, path: &str, method: &str, operation: &Map<String, Value>,
     match code {
         Code::Internal | Code::Unavailable => !open || path == "/readyz",
         Code::Unauthenticated | Code::Forbidden | Code::NotFound | Code::InvalidQuery => !open,
-        Code::TenantRequired => !open && !path.starts_with("/v1/tenants"),
+        Code::TenantRequired => !open && path != "/v1/audit" && !path.starts_with("/v1/tenants"),
         Code::MalformedBody | Code::BodyTooLarge | Code::UnsupportedMediaType | Code::RequestTimeout => body,
         Code::InvalidBody => body && !mcp, // said in JSON-RPC there
         Code::ForeignOrigin | Code::NotAcceptable => mcp,

@@ -106,7 +106,7 @@ async fn get(
     params(("tenant" = String, Path, example = "acme"), ("If-Match" = Option<String>, Header, description = "The state that is to be replaced")),
     responses((status = 200, description = "It was replaced", body = TenantView), (status = 201, description = "It was made", body = TenantView)))]
 async fn put(
-    _: Operator,
+    operator: Operator,
     State(state): State<AppState>,
     _: NoQuery,
     PathPart(name): PathPart<String>,
@@ -119,11 +119,11 @@ async fn put(
     etag::contended(|| async {
         let Some(row) = tenants::get(&state.store, &name).await? else {
             etag::check_match(&headers, None)?;
-            let made = tenants::insert(&state.store, &name, &draft).await?;
+            let made = tenants::insert(&state.store, &name, &draft, operator.change()).await?;
             return created(&format!("/v1/tenants/{name}"), &TenantView::of(made));
         };
         etag::check_absent(&headers)?;
-        replace(&state, row, &headers, &draft).await
+        replace(&state, &operator, row, &headers, &draft).await
     })
     .await
 }
@@ -134,7 +134,7 @@ async fn put(
     params(("tenant" = String, Path, example = "acme"), ("If-Match" = Option<String>, Header, description = "The state that is to be changed")),
     responses((status = 200, body = TenantView)))]
 async fn patch(
-    _: Operator,
+    operator: Operator,
     State(state): State<AppState>,
     _: NoQuery,
     PathPart(name): PathPart<String>,
@@ -147,20 +147,21 @@ async fn patch(
         let now = json!({"display_name": row.display_name, "limits": row.limits.0}).to_string();
         let mut fields = Fields::parse(now.as_bytes()).map_err(malformed)?;
         fields.merge(&changes, &[]).map_err(malformed)?;
-        replace(&state, row, &headers, &TenantDraft::read(&fields)?).await
+        replace(&state, &operator, row, &headers, &TenantDraft::read(&fields)?).await
     })
     .await
 }
 
 async fn replace(
     state: &AppState,
+    operator: &Operator,
     row: TenantRow,
     headers: &HeaderMap,
     draft: &TenantDraft,
 ) -> Result<Response, Problem> {
     let (id, seen) = (row.id, row.updated_at);
     etag::check_match(headers, Some(&super::respond::tag(&TenantView::of(row))?))?;
-    let changed = tenants::update(&state.store, id, seen, draft).await?;
+    let changed = tenants::update(&state.store, id, seen, draft, operator.change()).await?;
     state.forget_tenants(id).await;
     tagged(StatusCode::OK, &TenantView::of(changed))
 }
@@ -170,7 +171,7 @@ async fn replace(
     params(("tenant" = String, Path, example = "acme"), ("If-Match" = Option<String>, Header, description = "The state that is to be removed")),
     responses((status = 204, description = "It is gone")))]
 async fn delete(
-    _: Operator,
+    operator: Operator,
     State(state): State<AppState>,
     _: NoQuery,
     PathPart(name): PathPart<String>,
@@ -180,7 +181,7 @@ async fn delete(
         let row = present(&state, &name).await?;
         let (id, seen) = (row.id, row.updated_at);
         etag::check_match(&headers, Some(&super::respond::tag(&TenantView::of(row))?))?;
-        tenants::delete(&state.store, id, seen).await?;
+        tenants::delete(&state.store, id, seen, operator.change()).await?;
         Ok(id)
     })
     .await?;

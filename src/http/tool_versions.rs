@@ -8,7 +8,7 @@ use super::problem::{Code, Problem};
 use super::respond::{rfc3339, tagged};
 use super::tool_view::{ToolContent, ToolView};
 use super::{AppState, etag, tools};
-use crate::domain::HandlerRef;
+use crate::domain::{AuditAction, HandlerRef};
 use crate::store::tool_versions::{self, VersionRow};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -95,6 +95,7 @@ async fn restore(
     PathPart((name, version)): PathPart<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    let access = access.doing(AuditAction::Restored);
     etag::contended(|| async {
         let old = present(&state, access.tenant.id, &name, &version).await?;
         let now = tools::present(&state, access.tenant.id, &name).await?;

@@ -186,7 +186,7 @@ async fn delete(
             let version = tools::version(&state.store, tenant, &name).await?;
             version.ok_or_else(|| Problem::not_found("tool"))?
         };
-        Ok(tools::delete(&state.store, tenant, &name, version).await?)
+        Ok(tools::delete(&state.store, tenant, &name, version, access.change()).await?)
     })
     .await?;
     state.registries.forget(access.tenant.id).await;
@@ -225,7 +225,7 @@ async fn checked(
 
 async fn make(state: &AppState, access: &Access, tool: &Tool) -> Result<Response, Problem> {
     let most = access.tenant.limits.tools.unwrap_or(TenantLimits::DEFAULT_TOOLS);
-    tools::insert(&state.store, access.tenant.id, tool, most).await?;
+    tools::insert(&state.store, access.tenant.id, tool, most, access.change()).await?;
     state.registries.forget(access.tenant.id).await;
     let mut response = written(state, access, &tool.name, StatusCode::CREATED, SecretShown::Once).await?;
     set_location(&mut response, &format!("/v1/tools/{}", tool.name));
@@ -249,7 +249,7 @@ pub(super) async fn replace(
     secret: SecretShown,
 ) -> Result<Response, Problem> {
     etag::check_match(headers, Some(&tag(&ToolView::of(row, SecretShown::Masked))?))?;
-    tools::update(&state.store, access.tenant.id, row.version, tool).await?;
+    tools::update(&state.store, access.tenant.id, row.version, tool, access.change()).await?;
     state.registries.forget(access.tenant.id).await;
     written(state, access, &tool.name, StatusCode::OK, secret).await
 }

@@ -1,10 +1,11 @@
 //! Handlers: those with a name, and those that belong to one tool.
 
+use super::audit::{self, Altered, Change};
 use super::json::{Json, JsonText};
 use super::seal::Place;
 use super::{Conflict, Page, PageRequest, Store, StoreError, Vault, tenants};
 use crate::domain::handler::HandlerSecrets;
-use crate::domain::{Handler, HandlerName};
+use crate::domain::{AuditAction, AuditKind, Handler, HandlerName, Shown};
 use secrecy::{ExposeSecret, SecretString};
 use sqlx::PgConnection;
 use std::collections::BTreeMap;
@@ -151,12 +152,58 @@ pub async fn insert(
     tenant: Uuid,
     name: &HandlerName,
     handler: &Handler,
+    change: &Change,
 ) -> Result<HandlerRow, StoreError> {
     let mut tx = store.scoped(tenant).await?;
     tenants::bump(&mut tx, tenant).await?;
     let made = insert_row(&store.vault, &mut tx, tenant, Some(name.as_str()), None, handler).await?;
+    let made = made.open(&store.vault, tenant)?;
+    record(&mut tx, tenant, change, AuditAction::Created, (None, Some(&made))).await?;
     tx.commit().await?;
-    made.open(&store.vault, tenant)
+    Ok(made)
+}
+
+/// Adds a change of a handler with a name to the audit trail, inside its transaction.
+async fn record(
+    connection: &mut PgConnection,
+    tenant: Uuid,
+    change: &Change,
+    action: AuditAction,
+    (before, after): (Option<&HandlerRow>, Option<&HandlerRow>),
+) -> Result<(), StoreError> {
+    let name = |row: &HandlerRow| row.name.clone().unwrap_or_default();
+    let shown = |row: &HandlerRow| audit::shown(Shown::handler(&name(row), &row.handler));
+    let secrets = |row: Option<&HandlerRow>| row.map(|row| row.handler.secrets.clone());
+    let what = Altered {
+        kind: AuditKind::Handler,
+        name: &after.or(before).map(name).unwrap_or_default(),
+        action,
+        version: after.or(before).map(|row| row.version),
+        before: before.map(shown).transpose()?,
+        after: after.map(shown).transpose()?,
+        secrets_changed: audit::secrets_differ(secrets(before).as_ref(), secrets(after).as_ref()),
+        tenant_chain: None,
+    };
+    audit::append(connection, tenant, change, &what).await
+}
+
+/// Finds a handler as the writer saw it, inside the writer's transaction.
+async fn seen_by(
+    connection: &mut PgConnection,
+    tenant: Uuid,
+    id: Uuid,
+    seen: i32,
+) -> Result<Option<Sealed>, StoreError> {
+    let found = sqlx::query_as!(
+        Sealed,
+        r#"select id, name, version, settings as "settings: _", headers, signing_secret, previous_signing_secret,
+             previous_until, created_at, updated_at
+           from handlers where tenant_id = $1 and id = $2 and version = $3"#,
+        tenant,
+        id,
+        seen
+    );
+    Ok(found.fetch_optional(connection).await?)
 }
 
 /// Inserts a handler with a name or with an owner.
@@ -190,17 +237,24 @@ pub(super) async fn insert_row(
     Ok(made.fetch_one(connection).await?)
 }
 
-/// Replaces a handler, if it is still at the version that the writer saw.
+/// Replaces a handler, if it is still at the version that the writer saw. Nothing happens, and the version stays, if it already
+/// says just that.
 pub async fn update(
     store: &Store,
     tenant: Uuid,
     id: Uuid,
     seen: i32,
     handler: &Handler,
+    change: &Change,
 ) -> Result<HandlerRow, StoreError> {
     let sealed = SealedSecrets::of(&store.vault, tenant, id, &handler.secrets)?;
     let mut tx = store.scoped(tenant).await?;
     tenants::bump(&mut tx, tenant).await?;
+    let before = seen_by(&mut tx, tenant, id, seen).await?.ok_or(StoreError::Conflict(Conflict::Changed))?;
+    let before = before.open(&store.vault, tenant)?;
+    if before.handler.is_same(handler) {
+        return Ok(before); // the bump is rolled back
+    }
     let changed = sqlx::query_as!(
         Sealed,
         r#"update handlers set settings = $4, headers = $5, signing_secret = $6, previous_signing_secret = $7,
@@ -218,18 +272,23 @@ pub async fn update(
         sealed.previous_until
     );
     let changed = changed.fetch_optional(&mut *tx).await?.ok_or(StoreError::Conflict(Conflict::Changed))?;
+    let changed = changed.open(&store.vault, tenant)?;
+    record(&mut tx, tenant, change, AuditAction::Updated, (Some(&before), Some(&changed))).await?;
     tx.commit().await?;
-    changed.open(&store.vault, tenant)
+    Ok(changed)
 }
 
 /// Removes a handler, if it is still at the version that the writer saw and no tool uses it.
-pub async fn delete(store: &Store, tenant: Uuid, id: Uuid, seen: i32) -> Result<(), StoreError> {
+pub async fn delete(store: &Store, tenant: Uuid, id: Uuid, seen: i32, change: &Change) -> Result<(), StoreError> {
     let mut tx = store.scoped(tenant).await?;
     tenants::bump(&mut tx, tenant).await?;
+    let before = seen_by(&mut tx, tenant, id, seen).await?.ok_or(StoreError::Conflict(Conflict::Changed))?;
+    let before = before.open(&store.vault, tenant)?;
     let gone = sqlx::query!("delete from handlers where tenant_id = $1 and id = $2 and version = $3", tenant, id, seen);
     if gone.execute(&mut *tx).await?.rows_affected() == 0 {
         return Err(StoreError::Conflict(Conflict::Changed));
     }
+    record(&mut tx, tenant, change, AuditAction::Deleted, (Some(&before), None)).await?;
     tx.commit().await?;
     Ok(())
 }

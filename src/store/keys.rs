@@ -1,8 +1,11 @@
 //! API keys: hashes, found by their public ids.
 
+use super::audit::{self, Altered, Change};
 use super::json::Json;
+use super::scope::Scope;
 use super::{Page, PageRequest, Store, StoreError};
-use crate::domain::{KeyToken, Role, TenantFacts, TenantLimits, TenantName, key};
+use crate::domain::{AuditAction, AuditKind, KeyToken, Role, Shown, TenantFacts, TenantLimits, TenantName, key};
+use sqlx::PgConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -34,15 +37,26 @@ pub struct StoredKey {
     pub expires_at: Option<OffsetDateTime>,
 }
 
+/// What is said of a new key.
+#[derive(Clone, Debug)]
+pub struct KeyDraft {
+    /// What it may do.
+    pub role: Role,
+    /// What people call it.
+    pub name: Option<String>,
+    /// When it stops working.
+    pub expires_at: Option<OffsetDateTime>,
+}
+
 /// Stores a tenant's key.
 pub async fn insert(
     store: &Store,
     tenant: Uuid,
     key: &KeyToken,
-    role: Role,
-    name: Option<&str>,
-    expires_at: Option<OffsetDateTime>,
+    draft: &KeyDraft,
+    change: &Change,
 ) -> Result<KeyRow, StoreError> {
+    let mut tx = store.scoped(tenant).await?;
     let made = sqlx::query_as!(
         KeyRow,
         "insert into keys (tenant_id, id, hash, role, name, expires_at) values ($1, $2, $3, $4, $5, $6)
@@ -50,12 +64,12 @@ pub async fn insert(
         tenant,
         key.id(),
         &key.hash(),
-        role.as_str(),
-        name,
-        expires_at
+        draft.role.as_str(),
+        draft.name,
+        draft.expires_at
     );
-    let mut tx = store.scoped(tenant).await?;
     let made = made.fetch_one(&mut *tx).await?;
+    record(&mut tx, tenant, change, AuditAction::Created, &made).await?;
     tx.commit().await?;
     Ok(made)
 }
@@ -66,18 +80,53 @@ pub async fn insert_operator(
     key: &KeyToken,
     name: Option<&str>,
     expires_at: Option<OffsetDateTime>,
+    change: &Change,
 ) -> Result<(), StoreError> {
-    let made = sqlx::query!(
-        "insert into operator_keys (id, hash, name, expires_at) values ($1, $2, $3, $4)",
+    let mut tx = store.system().await?;
+    let made = sqlx::query_as!(
+        KeyRow,
+        r#"insert into operator_keys (id, hash, name, expires_at) values ($1, $2, $3, $4)
+           returning id, 'operator' as "role!", name, created_at, expires_at"#,
         key.id(),
         &key.hash(),
         name,
         expires_at
     );
-    let mut tx = store.system().await?;
-    made.execute(&mut *tx).await?;
+    let made = made.fetch_one(&mut *tx).await?;
+    record(&mut tx, audit::OPERATORS, change, AuditAction::Created, &made).await?;
     tx.commit().await?;
     Ok(())
+}
+
+/// Adds the making or the end of a key to a chain of the audit trail, inside its transaction.
+async fn record(
+    connection: &mut PgConnection,
+    chain: Uuid,
+    change: &Change,
+    action: AuditAction,
+    row: &KeyRow,
+) -> Result<(), StoreError> {
+    let shown = audit::shown(Shown::key(&row.id, &row.role, row.name.as_deref(), row.expires_at))?;
+    let (before, after) = if action == AuditAction::Created { (None, Some(shown)) } else { (Some(shown), None) };
+    let what = Altered {
+        kind: AuditKind::Key,
+        name: &row.id,
+        action,
+        version: None,
+        before,
+        after,
+        secrets_changed: true, // a key is its secret
+        tenant_chain: None,
+    };
+    audit::append(connection, chain, change, &what).await
+}
+
+/// Adds the end of a key, if there was one, and ends the transaction; says whether there was.
+async fn revoked(mut tx: Scope, chain: Uuid, change: &Change, gone: Option<&KeyRow>) -> Result<bool, StoreError> {
+    let Some(gone) = gone else { return Ok(false) };
+    record(&mut tx, chain, change, AuditAction::Revoked, gone).await?;
+    tx.commit().await?;
+    Ok(true)
 }
 
 /// Lists the operators' keys by id.
@@ -96,12 +145,16 @@ pub async fn list_operators(store: &Store, page: &PageRequest<String>) -> Result
 }
 
 /// Revokes an operator's key; `false` if there is none of this id.
-pub async fn delete_operator(store: &Store, id: &str) -> Result<bool, StoreError> {
-    let gone = sqlx::query!("delete from operator_keys where id = $1", id);
+pub async fn delete_operator(store: &Store, id: &str, change: &Change) -> Result<bool, StoreError> {
     let mut tx = store.system().await?;
-    let gone = gone.execute(&mut *tx).await?.rows_affected() > 0;
-    tx.commit().await?;
-    Ok(gone)
+    let gone = sqlx::query_as!(
+        KeyRow,
+        r#"delete from operator_keys where id = $1
+           returning id, 'operator' as "role!", name, created_at, expires_at"#,
+        id
+    );
+    let gone = gone.fetch_optional(&mut *tx).await?;
+    revoked(tx, audit::OPERATORS, change, gone.as_ref()).await
 }
 
 /// Lists a tenant's keys by id.
@@ -121,12 +174,16 @@ pub async fn list(store: &Store, tenant: Uuid, page: &PageRequest<String>) -> Re
 }
 
 /// Revokes a tenant's key; `false` if it has none of this id.
-pub async fn delete(store: &Store, tenant: Uuid, id: &str) -> Result<bool, StoreError> {
-    let gone = sqlx::query!("delete from keys where tenant_id = $1 and id = $2", tenant, id);
+pub async fn delete(store: &Store, tenant: Uuid, id: &str, change: &Change) -> Result<bool, StoreError> {
     let mut tx = store.scoped(tenant).await?;
-    let gone = gone.execute(&mut *tx).await?.rows_affected() > 0;
-    tx.commit().await?;
-    Ok(gone)
+    let gone = sqlx::query_as!(
+        KeyRow,
+        "delete from keys where tenant_id = $1 and id = $2 returning id, role, name, created_at, expires_at",
+        tenant,
+        id
+    );
+    let gone = gone.fetch_optional(&mut *tx).await?;
+    revoked(tx, tenant, change, gone.as_ref()).await
 }
 
 /// What may be the key of this public id. The caller compares hashes.

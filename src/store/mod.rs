@@ -4,6 +4,7 @@
 //! finder without a tenant but the operator's. "Not found" is `None`. Which constraint refused a write decides what the
 //! conflict is, never the text of an error.
 
+pub mod audit;
 mod availability;
 mod call_append;
 pub mod calls;
@@ -27,6 +28,7 @@ pub mod tools;
 pub mod walls;
 mod writer;
 
+pub use audit::Change;
 use availability::Availability;
 pub use error::{Conflict, StoreError};
 pub use json::Json;

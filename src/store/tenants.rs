@@ -1,9 +1,10 @@
 //! Tenants and their limits.
 
+use super::audit::{self, Altered, Change};
 use super::json::Json;
 use super::{Conflict, Page, PageRequest, Store, StoreError};
 use crate::domain::tenant::TenantDraft;
-use crate::domain::{TenantLimits, TenantName};
+use crate::domain::{AuditAction, AuditKind, Shown, TenantLimits, TenantName};
 use sqlx::PgConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -54,7 +55,13 @@ pub async fn list(store: &Store, page: &PageRequest<String>) -> Result<Page<Tena
 }
 
 /// Makes a tenant.
-pub async fn insert(store: &Store, name: &TenantName, draft: &TenantDraft) -> Result<TenantRow, StoreError> {
+pub async fn insert(
+    store: &Store,
+    name: &TenantName,
+    draft: &TenantDraft,
+    change: &Change,
+) -> Result<TenantRow, StoreError> {
+    let mut tx = store.system().await?;
     let made = sqlx::query_as!(
         TenantRow,
         r#"insert into tenants (id, name, display_name, limits) values ($1, $2, $3, $4)
@@ -64,19 +71,25 @@ pub async fn insert(store: &Store, name: &TenantName, draft: &TenantDraft) -> Re
         draft.display_name,
         Json(&draft.limits) as _
     );
-    let mut tx = store.system().await?;
     let made = made.fetch_one(&mut *tx).await?;
+    record(&mut tx, change, AuditAction::Created, (None, Some(&made))).await?;
     tx.commit().await?;
     Ok(made)
 }
 
-/// Replaces what a tenant has, if it is still as the writer saw it at `seen`.
+/// Replaces what a tenant has, if it is still as the writer saw it at `seen`. Nothing happens if it has just that already.
 pub async fn update(
     store: &Store,
     id: Uuid,
     seen: OffsetDateTime,
     draft: &TenantDraft,
+    change: &Change,
 ) -> Result<TenantRow, StoreError> {
+    let mut tx = store.system().await?;
+    let before = seen_by(&mut tx, id, seen).await?;
+    if before.display_name == draft.display_name && before.limits.0 == draft.limits {
+        return Ok(before);
+    }
     let changed = sqlx::query_as!(
         TenantRow,
         r#"update tenants set display_name = $3, limits = $4, updated_at = clock_timestamp(),
@@ -88,25 +101,65 @@ pub async fn update(
         draft.display_name,
         Json(&draft.limits) as _
     );
-    let mut tx = store.system().await?;
     let changed = changed.fetch_optional(&mut *tx).await?.ok_or(StoreError::Conflict(Conflict::Changed))?;
+    record(&mut tx, change, AuditAction::Updated, (Some(&before), Some(&changed))).await?;
     tx.commit().await?;
     Ok(changed)
 }
 
+/// Finds a tenant as the writer saw it, inside the writer's transaction, and keeps it so.
+async fn seen_by(connection: &mut PgConnection, id: Uuid, seen: OffsetDateTime) -> Result<TenantRow, StoreError> {
+    let found = sqlx::query_as!(
+        TenantRow,
+        r#"select id, name, display_name, limits as "limits: _", created_at, updated_at from tenants
+           where id = $1 and updated_at = $2 for no key update"#,
+        id,
+        seen
+    );
+    found.fetch_optional(connection).await?.ok_or(StoreError::Conflict(Conflict::Changed))
+}
+
+/// Adds a change of a tenant to its own chain of the audit trail and to the operators', inside its transaction.
+async fn record(
+    connection: &mut PgConnection,
+    change: &Change,
+    action: AuditAction,
+    (before, after): (Option<&TenantRow>, Option<&TenantRow>),
+) -> Result<(), StoreError> {
+    let Some(tenant) = after.or(before) else { return Ok(()) };
+    for chain in [tenant.id, audit::OPERATORS] {
+        let shown =
+            |row: &TenantRow| audit::shown(Shown::tenant(&row.name, row.display_name.as_deref(), &row.limits.0));
+        let what = Altered {
+            kind: AuditKind::Tenant,
+            name: &tenant.name,
+            action,
+            version: None,
+            before: before.map(shown).transpose()?,
+            after: after.map(shown).transpose()?,
+            secrets_changed: false,
+            tenant_chain: Some(tenant.id),
+        };
+        audit::append(connection, chain, change, &what).await?;
+    }
+    Ok(())
+}
+
 /// Removes a tenant with everything that it owns, if it is still as the writer saw it. Its log cannot be read any more from then
-/// on, and is removed piece by piece.
-pub async fn delete(store: &Store, id: Uuid, seen: OffsetDateTime) -> Result<(), StoreError> {
+/// on, and is removed piece by piece; its chain of the audit trail stays.
+pub async fn delete(store: &Store, id: Uuid, seen: OffsetDateTime, change: &Change) -> Result<(), StoreError> {
+    let mut tx = store.system().await?;
+    let before = seen_by(&mut tx, id, seen).await?;
     let gone = sqlx::query!(
         "with gone as (delete from tenants where id = $1 and updated_at = $2 returning id)
          insert into departed_tenants (tenant_id) select id from gone",
         id,
         seen
     );
-    let mut tx = store.system().await?;
     if gone.execute(&mut *tx).await?.rows_affected() == 0 {
         return Err(StoreError::Conflict(Conflict::Changed));
     }
+    record(&mut tx, change, AuditAction::Deleted, (Some(&before), None)).await?;
     tx.commit().await?;
     Ok(())
 }

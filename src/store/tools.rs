@@ -1,11 +1,12 @@
 //! Tools as they are now.
 
+use super::audit::{self, Altered, Change};
 use super::handlers::{self, Sealed};
 use super::json::{Json, JsonText};
 use super::tool_row::{BrokenRow, Content, handler_ref};
 use super::{Conflict, Page, PageRequest, Store, StoreError, Vault, tenants, tool_versions};
 use crate::domain::handler::HandlerSecrets;
-use crate::domain::{Handler, HandlerRef, Tool, ToolName};
+use crate::domain::{AuditAction, AuditKind, Handler, HandlerRef, Shown, Tool, ToolName};
 use secrecy::ExposeSecret;
 use serde_json::value::RawValue;
 use sqlx::PgConnection;
@@ -185,7 +186,7 @@ pub async fn list(
 }
 
 /// Makes a tool. `most` is how many the tenant may have.
-pub async fn insert(store: &Store, tenant: Uuid, tool: &Tool, most: u32) -> Result<(), StoreError> {
+pub async fn insert(store: &Store, tenant: Uuid, tool: &Tool, most: u32, change: &Change) -> Result<(), StoreError> {
     let content = Content::readable(tool)?;
     let mut tx = store.scoped(tenant).await?;
     tenants::bump(&mut tx, tenant).await?;
@@ -212,13 +213,15 @@ pub async fn insert(store: &Store, tenant: Uuid, tool: &Tool, most: u32) -> Resu
     );
     made.execute(&mut *tx).await?;
     tool_versions::keep(&mut tx, tenant, &content, 1, handler_id, handler_name.as_deref()).await?;
+    let what = altered(&tool.name, AuditAction::Created, 1, None, Some(tool))?;
+    audit::append(&mut tx, tenant, change, &what).await?;
     tx.commit().await?;
     Ok(())
 }
 
 /// Replaces a tool, if it is still at the version that the writer saw. Nothing happens, and the version stays, if the
 /// tool already says just that.
-pub async fn update(store: &Store, tenant: Uuid, seen: i32, tool: &Tool) -> Result<(), StoreError> {
+pub async fn update(store: &Store, tenant: Uuid, seen: i32, tool: &Tool, change: &Change) -> Result<(), StoreError> {
     let content = Content::readable(tool)?;
     let mut tx = store.scoped(tenant).await?;
     tenants::bump(&mut tx, tenant).await?;
@@ -249,14 +252,25 @@ pub async fn update(store: &Store, tenant: Uuid, seen: i32, tool: &Tool) -> Resu
     .execute(&mut *tx)
     .await?;
     tool_versions::keep(&mut tx, tenant, &content, version, handler_id, handler_name.as_deref()).await?;
+    let what = altered(&tool.name, AuditAction::Updated, version, Some(&now.tool), Some(tool))?;
+    audit::append(&mut tx, tenant, change, &what).await?;
     tx.commit().await?;
     Ok(())
 }
 
 /// Removes a tool with its versions and the handlers that it owned, if it is still at the version that the writer saw.
-pub async fn delete(store: &Store, tenant: Uuid, name: &ToolName, seen: i32) -> Result<(), StoreError> {
+pub async fn delete(
+    store: &Store,
+    tenant: Uuid,
+    name: &ToolName,
+    seen: i32,
+    change: &Change,
+) -> Result<(), StoreError> {
     let mut tx = store.scoped(tenant).await?;
     tenants::bump(&mut tx, tenant).await?;
+    let now = find(&mut tx, tenant, name).await?;
+    // One that cannot be read has to go too.
+    let now = opened(store, tenant, now).await?.into_iter().next().and_then(Result::ok);
     let gone = sqlx::query!(
         "delete from tools where tenant_id = $1 and name = $2 and version = $3",
         tenant,
@@ -269,8 +283,37 @@ pub async fn delete(store: &Store, tenant: Uuid, name: &ToolName, seen: i32) -> 
     sqlx::query!("delete from handlers where tenant_id = $1 and owner = $2", tenant, name.as_str())
         .execute(&mut *tx)
         .await?;
+    let what = altered(name, AuditAction::Deleted, seen, now.as_ref().map(|now| &now.tool), None)?;
+    audit::append(&mut tx, tenant, change, &what).await?;
     tx.commit().await?;
     Ok(())
+}
+
+/// A change of a tool for the audit trail. A handler that is written inside it is part of it.
+fn altered<'a>(
+    name: &'a ToolName,
+    action: AuditAction,
+    version: i32,
+    before: Option<&Tool>,
+    after: Option<&Tool>,
+) -> Result<Altered<'a>, StoreError> {
+    fn secrets(tool: Option<&Tool>) -> Option<&HandlerSecrets> {
+        match &tool?.handler {
+            HandlerRef::Owned(handler) => Some(&handler.secrets),
+            HandlerRef::Named(_) => None,
+        }
+    }
+    let shown = |tool| audit::shown(Shown::tool(tool));
+    Ok(Altered {
+        kind: AuditKind::Tool,
+        name: name.as_str(),
+        action,
+        version: Some(version),
+        before: before.map(shown).transpose()?,
+        after: after.map(shown).transpose()?,
+        secrets_changed: audit::secrets_differ(secrets(before), secrets(after)),
+        tenant_chain: None,
+    })
 }
 
 /// The row of the tool's handler: the one of its name; or the one that the tool owned before, if it still says the

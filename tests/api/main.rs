@@ -9,6 +9,7 @@
     reason = "clippy's leave for tests does not reach their helper functions"
 )]
 
+mod audit;
 mod call_log;
 mod call_log_outage;
 mod calls;

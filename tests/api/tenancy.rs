@@ -13,6 +13,7 @@ const NEEDED: &[(&str, &str, Option<&str>)] = &[
     ("GET", "/v1/keys", Some("admin")),
     ("POST", "/v1/keys", Some("admin")),
     ("DELETE", "/v1/keys/{id}", Some("admin")),
+    ("GET", "/v1/audit", Some("admin")),
     ("GET", "/v1/handlers", Some("editor")),
     ("POST", "/v1/handlers", Some("editor")),
     ("GET", "/v1/handlers/{name}", Some("editor")),

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test's preparations may fail loudly too")]
 
+mod audit;
 mod commands;
 mod crash;
 mod crash_points;

@@ -116,6 +116,13 @@ impl Database {
         execute(&mut connection, statement.to_owned()).await;
         connection.close().await.unwrap();
     }
+
+    /// Runs a statement as the owner of the tables, which has to be refused; says why it was.
+    pub(crate) async fn refused(&self, statement: &str) -> String {
+        let mut connection = PgConnection::connect(&self.url()).await.unwrap();
+        let done = connection.execute(sqlx::raw_sql(AssertSqlSafe(statement.to_owned()))).await;
+        done.map(|_| ()).unwrap_err().to_string()
+    }
 }
 
 async fn make_template(cluster: &Cluster) {

@@ -47,7 +47,8 @@ impl TestService {
         let database = Arc::new(Database::create().await);
         let store = connect(&database.url()).await;
         let key = store::keys::generate().unwrap();
-        store::keys::insert_operator(&store, &key, Some("the test's"), None).await.unwrap();
+        let by = store::Change::by_command();
+        store::keys::insert_operator(&store, &key, Some("the test's"), None, &by).await.unwrap();
         Self::serve(store, database, key.reveal(), policy, natives).await
     }
 
