@@ -152,3 +152,27 @@ fn routes_are_only_made_with_their_entry_in_the_reference() {
     }
     expect_none(&faults);
 }
+
+/// The doors to the database: who says as whom it comes, and who may come as the login.
+#[test]
+fn the_store_reaches_the_database_through_its_doors() {
+    const DOORS: &str = "store/scope.rs";
+    // The catalogue, migrations, and whether anybody answers.
+    const AS_LOGIN: [&str; 4] = [DOORS, "store/mod.rs", "store/inspection.rs", "store/walls.rs"];
+    // Whether anybody answers is asked beside the pool, and connecting says why it failed.
+    const CONNECTS: [&str; 2] = ["store/mod.rs", "store/availability.rs"];
+    let mut faults = Vec::new();
+    for source in sources() {
+        let path = source.path.to_string_lossy().into_owned();
+        for (words, allowed) in [
+            (["PgPool", "PoolConnection", ".begin(", ".begin_with("].as_slice(), [DOORS].as_slice()),
+            (&["as_login("], &AS_LOGIN),
+            (&["connect_with(&self.options", "PgConnection::connect"], &CONNECTS),
+        ] {
+            let said = source.code.iter().filter(|(_, line)| words.iter().any(|word| line.contains(word)));
+            let said = said.filter(|_| source.room == "store" && !allowed.contains(&path.as_str()));
+            faults.extend(said.map(|(number, line)| format!("{path}:{number}: use scoped() or system(): {line}")));
+        }
+    }
+    expect_none(&faults);
+}

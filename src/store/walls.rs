@@ -42,7 +42,10 @@ impl fmt::Display for Breach {
                 "{role} is a superuser or passes row-level security: run `alter role {role} nosuperuser nobypassrls`"
             ),
             Self::Owns(role, what) => {
-                write!(out, "{role} owns {what}: give it to another with `alter … owner to`")
+                write!(
+                    out,
+                    "{role} owns {what}: give it to another with `alter … owner to`, and grant {role} again what migrations/0003_walls.sql does"
+                )
             }
             Self::Member(role, of) => {
                 write!(out, "{role} is a member of {of}: run `revoke {of} from {role}`")

@@ -35,4 +35,5 @@ mod tenancy;
 mod tenants;
 mod tools;
 mod versions;
+mod walls;
 mod warm;

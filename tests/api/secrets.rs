@@ -68,7 +68,7 @@ async fn planted_secrets_are_in_no_answer_no_table_and_no_log() {
 }
 
 #[tokio::test]
-async fn a_sealed_secret_that_was_moved_takes_its_tool_down_and_no_other() {
+async fn i08_a_sealed_secret_that_was_moved_takes_its_tool_down_and_no_other() {
     let service = TestService::start().await;
     let acme = service.tenant("acme").await;
     let receiver = Receiver::weather().await;

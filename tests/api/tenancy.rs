@@ -88,7 +88,7 @@ async fn every_route_takes_the_roles_that_it_says_and_no_other() {
 }
 
 #[tokio::test]
-async fn another_tenants_thing_is_not_found_just_as_one_that_is_not_there() {
+async fn d01_another_tenants_thing_is_not_found_just_as_one_that_is_not_there() {
     let service = TestService::start().await;
     let (acme, other) = (service.tenant("acme").await, service.tenant("other").await);
     acme.editor.put("/v1/handlers/secret_h", &webhook()).await.with(201);
@@ -131,7 +131,7 @@ async fn another_tenants_thing_is_not_found_just_as_one_that_is_not_there() {
 }
 
 #[tokio::test]
-async fn no_list_shows_what_is_another_tenants() {
+async fn d02_no_list_shows_what_is_another_tenants() {
     let service = TestService::start().await;
     let (acme, other) = (service.tenant("acme").await, service.tenant("other").await);
     acme.editor.put("/v1/handlers/secret_h", &webhook()).await.with(201);
@@ -164,7 +164,7 @@ async fn no_list_shows_what_is_another_tenants() {
 }
 
 #[tokio::test]
-async fn two_tenants_with_one_name_for_a_tool_see_and_run_their_own() {
+async fn d06_two_tenants_with_one_name_for_a_tool_see_and_run_their_own() {
     let service = TestService::start().await;
     let mut tenants = Vec::new();
     for name in ["acme", "other"] {

@@ -57,7 +57,8 @@ fn a_deployment_is_looked_at_from_its_first_day() {
     line(&new, "ok", "schema");
     line(&new, "ok", "clocks");
     line(&new, "ok", "port");
-    line(&new, "warn", "role"); // the embedded server's only role is its owner
+    line(&new, "warn", "role"); // the embedded server's only login is a superuser
+    line(&new, "ok", "tenants");
     assert!(line(&new, "ok", "master key").contains("nothing is sealed"));
     assert!(line(&new, "warn", "keys").contains("no operator"));
     assert!(line(&new, "ok", "egress").contains("https on any port, at public addresses, and 127.0.0.0/8"));
@@ -110,34 +111,41 @@ fn what_is_broken_is_said_with_what_to_do() {
     finish(&mut toolhook(&["doctor"])).complains(2, &["DATABASE_URL", "TOOLHOOK_MASTER_KEY"]);
 }
 
-/// A role that owns nothing and may only do what the service does.
+/// A login that owns nothing, and takes the two roles.
 #[test]
-fn a_role_is_held_to_what_the_service_needs() {
+fn a_login_is_held_to_what_the_service_needs() {
     let scratch = Scratch::new();
     let postgres = scratch.postgres();
     let url = postgres.url("postgres");
-    run(&["migrate"], &url);
     let sql = |statements| execute(&url, statements);
-    sql(
-        "create role app login; grant usage on schema public to app; grant select on all tables in schema public to app",
-    );
+    sql("create role app login noinherit");
     let as_app = url.replace("postgres@", "app@");
     assert_ne!(as_app, url);
-    let narrow = finish(doctor(&as_app, MASTER_KEY).env("TOOLHOOK_MIGRATE", "false"));
-    narrow.complains(1, &["1 check failed"]);
-    assert!(line(&narrow, "FAIL", "role").contains("calls"), "{}", narrow.out);
-    sql("grant select, insert, update, delete on all tables in schema public to app");
-    let right = finish(doctor(&as_app, MASTER_KEY).env("TOOLHOOK_MIGRATE", "false"));
-    assert_eq!(right.code, Some(0), "{}{}", right.out, right.err);
-    line(&right, "ok", "role");
+    sql("revoke create on schema public from public"); // as it is from version 15 on
     let migrates = finish(&mut doctor(&as_app, MASTER_KEY));
     migrates.complains(1, &["1 check failed"]);
     assert!(line(&migrates, "FAIL", "role").contains("may not make tables"));
+    run(&["migrate"], &url);
+    let stranger = finish(&mut doctor(&as_app, MASTER_KEY));
+    stranger.complains(1, &["2 checks failed"]);
+    assert!(line(&stranger, "FAIL", "tenants").contains("may not take the role toolhook_app"), "{}", stranger.out);
+    sql(
+        "grant toolhook_app, toolhook_system to app; grant select on tools to app; alter table keys no force row level security",
+    );
+    let wide = finish(&mut doctor(&as_app, MASTER_KEY));
+    wide.complains(1, &["1 check failed"]);
+    assert!(line(&wide, "warn", "role").contains("app may read tools"), "{}", wide.out);
+    assert!(line(&wide, "FAIL", "tenants").contains("keys"), "{}", wide.out);
+    sql("revoke select on tools from app; alter table keys force row level security");
+    let right = finish(&mut doctor(&as_app, MASTER_KEY));
+    assert_eq!(right.code, Some(0), "{}{}", right.out, right.err);
+    assert!(line(&right, "ok", "role").contains("sees nothing by itself"));
+    line(&right, "ok", "tenants");
     postgres.stop();
 }
 
 /// Runs statements as the owner.
-fn execute(url: &str, statements: &'static str) {
+pub(crate) fn execute(url: &str, statements: &'static str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut connection = PgConnection::connect(url).await.unwrap();

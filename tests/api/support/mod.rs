@@ -17,7 +17,7 @@ pub(crate) use exposition::Exposition;
 pub(crate) use line::Line;
 pub(crate) use logs::traced;
 pub(crate) use receiver::{Reaction, Receiver, Seen, json_answer};
-pub(crate) use service::{Tenant, TestService, eventually};
+pub(crate) use service::{Tenant, TestService, connect_with, eventually};
 
 use serde_json::{Value, json};
 

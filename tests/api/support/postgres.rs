@@ -86,13 +86,19 @@ impl Database {
         cluster().server.url(&self.name)
     }
 
-    /// How many statements the service has had executed in this database, from the server's own log.
+    /// How many statements the service has had executed in this database, from the server's own log. The beginnings and ends of
+    /// transactions, which every statement has around it, are not counted.
     pub(crate) fn statements(&self) -> usize {
         let log = std::fs::read(cluster().server.log_file()).unwrap();
         let log = String::from_utf8_lossy(&log);
         let ours = format!(" {}/toolhook LOG:  ", self.name);
         let said = log.lines().filter_map(|line| line.split_once(&ours).map(|(_, said)| said));
-        said.filter(|said| said.starts_with("execute ") || said.starts_with("statement: ")).count()
+        let frame = |said: &str| ["begin;", "commit", "rollback"].iter().any(|word| said.starts_with(word));
+        let statement = |said: &&str| {
+            let simple = said.strip_prefix("statement: ");
+            said.starts_with("execute ") || simple.is_some_and(|said| !frame(said))
+        };
+        said.filter(statement).count()
     }
 
     /// Every row of every table, as text.
@@ -108,6 +114,11 @@ impl Database {
         }
         connection.close().await.unwrap();
         dump.concat()
+    }
+
+    /// Somebody who is not the service, and may do everything.
+    pub(crate) async fn connect(&self) -> PgConnection {
+        PgConnection::connect(&self.url()).await.unwrap()
     }
 
     /// Runs statements as somebody who is not the service.

@@ -157,7 +157,12 @@ impl Tenant {
 }
 
 async fn connect(url: &str) -> Store {
-    Store::connect(url, 10, Vault::new(&MasterKey::from_random(MASTER_KEY))).await.unwrap()
+    connect_with(url, 10).await
+}
+
+/// A store of its own, with the service's master key and so many connections.
+pub(crate) async fn connect_with(url: &str, connections: u32) -> Store {
+    Store::connect(url, connections, Vault::new(&MasterKey::from_random(MASTER_KEY))).await.unwrap()
 }
 
 /// Asks until the answer is there, for what happens in the background.
