@@ -17,6 +17,7 @@ pub mod logging;
 pub mod migrate;
 pub mod postgres;
 mod private_file;
+mod pulse;
 pub mod serve;
 mod server;
 pub mod shutdown;
