@@ -174,6 +174,13 @@ pub(crate) fn somewhere() -> Value {
     json!({"kind": "webhook", "url": "https://hooks.example.com/run"})
 }
 
+/// The most memory that a server has held so far, in MiB.
+pub(crate) fn peak_memory(server: &Server) -> usize {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() / 1024
+}
+
 /// What a call came to, in short: its status and its error's code.
 pub(crate) fn outcome(call: &Value) -> (&str, &str) {
     (call["status"].as_str().unwrap(), call["error"]["code"].as_str().unwrap_or_default())
