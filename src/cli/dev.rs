@@ -15,7 +15,7 @@ use super::{
     welcome,
 };
 use crate::config::settings::Dev;
-use crate::egress::Policy;
+use crate::egress::{Policy, Roots};
 use crate::execution::Natives;
 use crate::store::{Store, Vault};
 use crate::telemetry::Metrics;
@@ -31,7 +31,7 @@ pub async fn run(settings: Dev, metrics: Metrics, signals: &mut Signals) -> Resu
     let keeper = server.map(|server| Keeper::new(server, postgres, store.clone()));
 
     let natives = Natives::built_in().map_err(|faults| Failure::Failed(faults.summary()))?;
-    let service = Service { store, listen: url, egress: Policy::development(), natives, metrics };
+    let service = Service { store, listen: url, egress: Policy::development(), roots: Roots::default(), natives, metrics };
     if let Err(failure) = answer::print(&welcome) {
         tracing::warn!(%failure, "nobody reads the welcome"); // the credentials are in the file as well
     }

@@ -18,6 +18,7 @@ pub mod logging;
 pub mod migrate;
 pub mod postgres;
 mod private_file;
+mod pulse;
 pub mod rotate;
 pub mod serve;
 mod server;

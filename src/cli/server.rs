@@ -11,9 +11,9 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Failure, shutdown::Signals};
+use super::{Failure, pulse, shutdown::Signals};
 use crate::config::settings::Serving;
-use crate::egress::{Egress, Policy};
+use crate::egress::{Egress, Policy, Roots, Surroundings};
 use crate::execution::{Natives, upkeep};
 use crate::http::{self, AppState, Settings};
 use crate::registry::watch;
@@ -31,6 +31,8 @@ pub(super) struct Service {
     pub(super) listen: SecretString,
     /// Where webhooks may be.
     pub(super) egress: Policy,
+    /// Whom to trust about webhooks' servers, beside the system's authorities.
+    pub(super) roots: Roots,
     /// The tools that every tenant has.
     pub(super) natives: Natives,
     /// Where it counts.
@@ -48,6 +50,13 @@ impl Ports {
     pub(super) fn address(&self) -> Result<SocketAddr, Failure> {
         self.main.local_addr().map_err(Failure::because("cannot tell the port"))
     }
+
+    /// The addresses of all of them.
+    fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
+        let metrics = self.metrics.as_ref().map(TcpListener::local_addr).transpose();
+        let metrics = metrics.map_err(Failure::because("cannot tell the port"))?;
+        Ok(std::iter::once(self.address()?).chain(metrics).collect())
+    }
 }
 
 /// Serves until a signal. Then goes on for the delay, without being ready; takes no new connections; and lets what runs finish
@@ -58,7 +67,9 @@ pub(super) async fn run(
     serving: &Serving,
     signals: &mut Signals,
 ) -> Result<(), Failure> {
-    let egress = Egress::new(service.egress).map_err(Failure::because("cannot make the client for webhooks"))?;
+    let surroundings = Surroundings { listening: ports.addresses()?, roots: service.roots };
+    let egress = Egress::within(service.egress, surroundings)
+        .map_err(Failure::because("cannot make the client for webhooks"))?;
     let settings = Settings {
         cached_tenants: serving.cached_tenants,
         stale_lists: serving.stale_lists,
@@ -73,6 +84,8 @@ pub(super) async fn run(
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
     tasks.spawn(upkeep::run(state.ledger(), stop.clone()));
     tasks.spawn(watch::run(state.registries(), service.store.clone(), service.listen, stop.clone()));
+    // Deadlines hold while the last calls finish too, so it goes on until the runtime ends.
+    tasks.spawn(pulse::run());
     if let Some(listener) = ports.metrics {
         tracing::info!(address = ?listener.local_addr().ok(), "metrics are served");
         // Until the very end, so that the end can be seen.

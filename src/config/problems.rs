@@ -8,6 +8,8 @@ use ipnet::IpNet;
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
+use crate::egress::Roots;
+
 /// A secret as the operator handed it over: by the environment, or in a file.
 #[derive(Debug)]
 pub struct Handed {
@@ -137,6 +139,12 @@ pub(super) fn ranges(text: &str) -> Result<Vec<IpNet>, String> {
         })
     };
     parts(text).map(one).collect()
+}
+
+/// Reads the file that a setting names: certificates of authorities.
+pub(super) fn roots(file: &str) -> Result<Roots, String> {
+    let pem = fs::read(file).map_err(|error| format!("names {file}, which cannot be read: {error}"))?;
+    Roots::parse(&pem).map_err(|error| format!("names {file}, which cannot be used: {error}"))
 }
 
 /// Reads a list of ports, or `any`.

@@ -3,9 +3,9 @@
 use clap::Args;
 
 use super::master_keys::MasterKeys;
-use super::problems::{Handed, Problems, database_url, ports, ranges, switch};
+use super::problems::{Handed, Problems, database_url, ports, ranges, roots, switch};
 use super::{Database, MISSING_DATABASE, Serving, given, settings, variable};
-use crate::egress::Policy;
+use crate::egress::{Policy, Roots};
 
 const EGRESS_PORTS: &str = "443,8443";
 const PLAIN_HTTP: &str = "false";
@@ -39,6 +39,9 @@ pub struct Serve {
     /// Whether a webhook's URL may be http: instead of https: (true, false)
     #[arg(long, env = "TOOLHOOK_EGRESS_PLAIN_HTTP", value_name = "BOOL", default_value = PLAIN_HTTP)]
     egress_plain_http: String,
+    /// A file with certificates (PEM) of authorities that webhooks' servers may have theirs from, beside the system's
+    #[arg(long, env = "TOOLHOOK_EGRESS_CA_FILE", value_name = "FILE", default_value = "", hide_default_value = true)]
+    egress_ca_file: String,
     /// Whether to bring the schema up to date before serving (true, false)
     #[arg(long, env = "TOOLHOOK_MIGRATE", value_name = "BOOL", default_value = MIGRATE)]
     migrate: String,
@@ -65,6 +68,10 @@ impl Serve {
         let ports = problems.read("TOOLHOOK_EGRESS_PORTS", given(&self.egress_ports, EGRESS_PORTS), ports);
         let plain_http = given(&self.egress_plain_http, PLAIN_HTTP);
         let plain_http = problems.read("TOOLHOOK_EGRESS_PLAIN_HTTP", plain_http, switch);
+        let egress_roots = match self.egress_ca_file.trim() {
+            "" => Some(Roots::default()),
+            file => problems.read("TOOLHOOK_EGRESS_CA_FILE", file, roots),
+        };
         let migrate = problems.read("TOOLHOOK_MIGRATE", given(&self.migrate, MIGRATE), switch);
         let serving = self.serving.check(problems);
         Some(settings::Serve {
@@ -72,6 +79,7 @@ impl Serve {
             listen_url: listen?,
             master_keys: master_keys?,
             egress: Policy { allow: allow?, plain_http: plain_http?, ports: ports? },
+            egress_roots: egress_roots?,
             migrate: migrate? && !self.no_migrate,
             serving: serving?,
         })

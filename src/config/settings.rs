@@ -6,7 +6,7 @@ use secrecy::SecretString;
 use tracing_subscriber::EnvFilter;
 use url::Url;
 
-use crate::egress::Policy;
+use crate::egress::{Policy, Roots};
 use crate::execution::{CallLog, CrashPoint, Limiting};
 use crate::store::MasterKey;
 
@@ -20,6 +20,8 @@ pub struct Serve {
     pub master_keys: MasterKeys,
     /// Where webhooks may be.
     pub egress: Policy,
+    /// Whom to trust about webhooks' servers, beside the system's authorities.
+    pub egress_roots: Roots,
     /// Whether to bring the schema up to date first.
     pub migrate: bool,
     /// How to serve.

@@ -7,6 +7,7 @@ use super::limits::MAX_TIMEOUT_MS;
 use super::tenant::bounded;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fmt;
 use time::OffsetDateTime;
@@ -155,10 +156,12 @@ impl<'a> HandlerDraft<'a> {
         Self { fields, at }
     }
 
-    /// The one door to a [`Handler`]. `stored` is what the handler was before, from which a written `"***"` keeps.
-    /// `named` handlers have a `name` member, which is read elsewhere.
-    pub fn check(&self, stored: Option<&HandlerSecrets>, named: bool, faults: &mut Faults) -> Option<Handler> {
+    /// The one door to a [`Handler`]. `stored` is what the handler was before, from which a written `"***"` keeps:
+    /// headers as long as they go to where they were written for, or an author could send them to themselves. `named` handlers have a `name` member, which is read elsewhere.
+    pub fn check(&self, stored: Option<&Handler>, named: bool, faults: &mut Faults) -> Option<Handler> {
         let before = faults.as_slice().len();
+        let moved = stored.is_some_and(|stored| !stored.stays_at(self.fields.get("url")));
+        let stored = stored.map(|stored| &stored.secrets);
         let mut reader = Reader::new(self.fields, self.at.clone(), faults);
         if named {
             reader.raw("name");
@@ -169,7 +172,7 @@ impl<'a> HandlerDraft<'a> {
         let mut secrets = HandlerSecrets::default();
         let kind = match kind.as_deref() {
             Some("webhook") => {
-                secrets.headers = read_headers(&mut reader, stored);
+                secrets.headers = read_headers(&mut reader, stored, moved);
                 secrets.signing_secret = read_signing_secret(&mut reader, stored);
                 secrets.previous_signing_secret = stored.and_then(|stored| stored.previous_signing_secret.clone());
                 if reader.optional("async", "a boolean") == Some(true) {
@@ -209,7 +212,22 @@ fn read_url(reader: &mut Reader<'_>) -> Option<String> {
     }
 }
 
-fn read_headers(reader: &mut Reader<'_>, stored: Option<&HandlerSecrets>) -> BTreeMap<String, SecretString> {
+impl Handler {
+    /// Whether a written URL has the scheme, the host and the port of the present one.
+    fn stays_at(&self, url: Option<&RawValue>) -> bool {
+        let HandlerKind::Webhook { url: present, .. } = &self.kind else { return false };
+        let origin = |text: &str| url::Url::parse(text).ok().map(|url| url.origin());
+        let written = url.and_then(|raw| serde_json::from_str::<String>(raw.get()).ok());
+        origin(present).is_some_and(|at| written.and_then(|text| origin(&text)) == Some(at))
+    }
+}
+
+/// Reads the headers. A handler that has `moved` keeps none.
+fn read_headers(
+    reader: &mut Reader<'_>,
+    stored: Option<&HandlerSecrets>,
+    moved: bool,
+) -> BTreeMap<String, SecretString> {
     let members = reader.object_of("headers", "an object of header names and text values").unwrap_or_default();
     let place = reader.place("headers");
     let mut written: Vec<(String, String)> = Vec::new();
@@ -228,6 +246,12 @@ fn read_headers(reader: &mut Reader<'_>, stored: Option<&HandlerSecrets>) -> BTr
         let lower = name.to_ascii_lowercase();
         let kept = stored.and_then(|stored| stored.headers.get(&lower));
         let value = match kept {
+            Some(_) if value == MASK && moved => {
+                let detail = "\"***\" keeps a value that is meant for another server: the URL's scheme, host or port has changed, so \
+                              the value has to be written again";
+                reader.faults().add(place.key(&name), detail);
+                continue;
+            }
             Some(kept) if value == MASK => kept.clone(),
             None if value == MASK => {
                 reader
@@ -270,7 +294,7 @@ mod tests {
     use super::*;
     use secrecy::ExposeSecret;
 
-    fn check(text: &str, stored: Option<&HandlerSecrets>) -> Result<Handler, Vec<String>> {
+    fn check(text: &str, stored: Option<&Handler>) -> Result<Handler, Vec<String>> {
         let fields = Fields::parse(text.as_bytes()).unwrap();
         let mut faults = Faults::none();
         let handler = HandlerDraft::new(&fields, Pointer::root()).check(stored, true, &mut faults);
@@ -282,15 +306,27 @@ mod tests {
         let first =
             check(r#"{"name":"h","kind":"webhook","url":"https://a.example/","headers":{"X-Key":"s3cret"}}"#, None)
                 .unwrap();
-        let text = r#"{"kind":"webhook","url":"https://b.example/","headers":{"x-key":"***","x-new":"n"}}"#;
-        let next = check(text, Some(&first.secrets)).unwrap();
+        let text = r#"{"kind":"webhook","url":"https://a.example:443/other","headers":{"x-key":"***","x-new":"n"}}"#;
+        let next = check(text, Some(&first)).unwrap();
         assert_eq!(next.secrets.headers["x-key"].expose_secret(), "s3cret");
         assert_eq!(next.secrets.headers["x-new"].expose_secret(), "n");
         assert_eq!(check(text, None).unwrap_err(), ["/headers/x-key"]);
     }
 
     #[test]
-    fn secrets_are_in_no_debug_output_and_in_no_stored_text() {
+    fn a_mask_keeps_nothing_for_another_server() {
+        let written = |url: &str, value: &str| {
+            format!(r#"{{"kind":"webhook","url":"{url}","headers":{{"x-key":"{value}"}},"signing_secret":null}}"#)
+        };
+        let first = check(&written("https://a.example/run", "s3cret"), None).unwrap();
+        for elsewhere in ["http://a.example/run", "https://a.example:8443/run", "https://b.example/run"] {
+            assert_eq!(check(&written(elsewhere, "***"), Some(&first)).unwrap_err(), ["/headers/x-key"], "{elsewhere}");
+            check(&written(elsewhere, "anew"), Some(&first)).unwrap();
+        }
+    }
+
+    #[test]
+    fn i10_secrets_are_in_no_debug_output_and_in_no_stored_text() {
         let handler =
             check(r#"{"kind":"webhook","url":"https://a.example/","headers":{"authorization":"Bearer s3cret"}}"#, None)
                 .unwrap();

@@ -2,7 +2,7 @@
 
 use super::fault::{Faults, Pointer};
 use super::fields::{Fields, Reader};
-use super::handler::{Handler, HandlerDraft, HandlerName, HandlerSecrets};
+use super::handler::{Handler, HandlerDraft, HandlerName};
 use super::limits::Limits;
 use super::options::ToolOptions;
 use super::schema::{InputSchema, SchemaFault};
@@ -100,14 +100,9 @@ impl ToolDraft {
     }
 
     /// The one door to a [`Tool`]. `name` is the name in the URL, where there is one: the body may leave its own out,
-    /// and may not say another. `formats` are the names of the formats. `stored` are the secrets of the handler that
+    /// and may not say another. `formats` are the names of the formats. `stored` is the handler that
     /// the tool owned before, from which a written `"***"` keeps.
-    pub fn check(
-        self,
-        name: Option<&ToolName>,
-        formats: &[&str],
-        stored: Option<&HandlerSecrets>,
-    ) -> Result<Tool, Faults> {
+    pub fn check(self, name: Option<&ToolName>, formats: &[&str], stored: Option<&Handler>) -> Result<Tool, Faults> {
         let mut faults = Faults::none();
         let mut reader = Reader::new(&self.fields, Pointer::root(), &mut faults);
         let name = read_name(&mut reader, name);
@@ -175,7 +170,7 @@ fn read_schema(
     }
 }
 
-fn read_handler(reader: &mut Reader<'_>, stored: Option<&HandlerSecrets>) -> Option<HandlerRef> {
+fn read_handler(reader: &mut Reader<'_>, stored: Option<&Handler>) -> Option<HandlerRef> {
     let Some(raw) = reader.raw("handler") else {
         reader.fault("handler", "is required: the name of a handler, or a handler written in place");
         return None;

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use super::error::{EgressError, SetupFailed};
 use super::guard::{Cause, GuardedResolver, Lookup, PeerGuard, SystemLookup, is_blocked};
 use super::policy::Policy;
 use super::retry_after;
+use super::surroundings::Surroundings;
 use super::target::{self, UrlRefused};
 
 /// The longest that resolving, connecting and TLS may take together: Linux repeats a lost SYN after 1, 3 and 7 seconds.
@@ -36,6 +38,7 @@ const MAX_ANSWER_HEADERS: usize = 100;
 #[derive(Clone)]
 pub struct Egress {
     policy: Arc<Policy>,
+    surroundings: Arc<Surroundings>,
     resolver: GuardedResolver,
     client: reqwest::Client,
 }
@@ -93,19 +96,29 @@ pub struct Verdict {
 impl Egress {
     /// A client that asks the system's resolver. Fails if the system has no root certificates.
     pub fn new(policy: Policy) -> Result<Self, SetupFailed> {
-        Self::with_lookup(policy, SystemLookup::default())
+        Self::within(policy, Surroundings::default())
+    }
+
+    /// The same, of a process that listens, or that trusts more authorities than the system does.
+    pub fn within(policy: Policy, surroundings: Surroundings) -> Result<Self, SetupFailed> {
+        Self::build(policy, surroundings, SystemLookup::default())
     }
 
     /// A client with a resolver of the caller's. Its answers are guarded all the same.
-    #[expect(clippy::disallowed_methods, reason = "the one place where the guarded client is built")]
     pub fn with_lookup(policy: Policy, lookup: impl Lookup) -> Result<Self, SetupFailed> {
+        Self::build(policy, Surroundings::default(), lookup)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the one place where the guarded client is built")]
+    fn build(policy: Policy, surroundings: Surroundings, lookup: impl Lookup) -> Result<Self, SetupFailed> {
         // The process may have its provider already. Which call won is the same to us.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let policy = Arc::new(policy);
+        let (policy, surroundings) = (Arc::new(policy), Arc::new(surroundings));
         let resolver = GuardedResolver::new(Arc::clone(&policy), Arc::new(lookup));
         let client = reqwest::Client::builder()
             .dns_resolver(resolver.clone())
-            .connector_layer(PeerGuard::new(Arc::clone(&policy)))
+            .connector_layer(PeerGuard::new(Arc::clone(&policy), Arc::clone(&surroundings)))
+            .tls_certs_merge(surroundings.roots.certificates())
             .https_only(!policy.plain_http)
             .no_proxy()
             .redirect(redirect::Policy::none())
@@ -118,12 +131,18 @@ impl Egress {
             .user_agent(concat!("toolhook/", env!("CARGO_PKG_VERSION")))
             .build()
             .map_err(|e| SetupFailed(e.into()))?;
-        Ok(Self { policy, resolver, client })
+        Ok(Self { policy, surroundings, resolver, client })
     }
 
     /// Checks a handler's URL as its author writes it. Asks no resolver; a name is judged when it is connected to.
     pub fn check_url(&self, text: &str) -> Result<Url, UrlRefused> {
-        target::parse(text, &self.policy)
+        let url = target::parse(text, &self.policy)?;
+        let literal = match url.host() {
+            Some(Host::Ipv4(ip)) => self.is_own(&url, ip.into()),
+            Some(Host::Ipv6(ip)) => self.is_own(&url, ip.into()),
+            _ => false,
+        };
+        if literal { Err(UrlRefused::Own) } else { Ok(url) }
     }
 
     /// Says whether a request to this URL would be let out now, resolving its name. Sends nothing.
@@ -134,13 +153,24 @@ impl Egress {
         if let Err(why) = target::check(url, &self.policy) {
             return refused(format!("the URL {why}"));
         }
-        if let Some(Host::Domain(name)) = url.host() {
-            let found = timeout(CONNECT_TIMEOUT, self.resolver.addresses(name)).await;
-            if !matches!(found, Ok(Ok(_))) {
-                return refused("the URL's host does not resolve to public addresses".to_owned());
-            }
+        let addresses = match url.host() {
+            Some(Host::Domain(name)) => match timeout(CONNECT_TIMEOUT, self.resolver.addresses(name)).await {
+                Ok(Ok(found)) => found,
+                _ => return refused("the URL's host does not resolve to public addresses".to_owned()),
+            },
+            Some(Host::Ipv4(ip)) => vec![ip.into()],
+            Some(Host::Ipv6(ip)) => vec![ip.into()],
+            None => Vec::new(),
+        };
+        if addresses.into_iter().any(|ip| self.is_own(url, ip)) {
+            return refused(format!("the URL {}", UrlRefused::Own));
         }
         Verdict { allowed: true, reason: None }
+    }
+
+    fn is_own(&self, url: &Url, ip: IpAddr) -> bool {
+        let port = url.port_or_known_default();
+        port.is_some_and(|port| self.surroundings.is_own(SocketAddr::new(ip, port), None))
     }
 
     /// Sends one request, once, and reads its whole answer. A redirect is an answer like any other.

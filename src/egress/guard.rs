@@ -19,6 +19,7 @@ use tokio::sync::Semaphore;
 use tower::{Layer, Service};
 
 use super::policy::Policy;
+use super::surroundings::Surroundings;
 
 pub(super) type Cause = Box<dyn Error + Send + Sync>;
 
@@ -73,10 +74,15 @@ pub(super) struct BlockedAddress {
 #[error("blocked: the connection does not name its peer")]
 pub(super) struct BlockedUnknown;
 
+/// The peer is this process itself.
+#[derive(Debug, thiserror::Error)]
+#[error("blocked: {0} is this service itself")]
+pub(super) struct BlockedSelf(SocketAddr);
+
 /// Whether an error has a refusal of ours somewhere in its chain.
 pub(super) fn is_blocked(error: &(dyn Error + 'static)) -> bool {
     let mut chain = std::iter::successors(Some(error), |e| (*e).source());
-    chain.any(|e| e.is::<BlockedAddress>() || e.is::<BlockedUnknown>())
+    chain.any(|e| e.is::<BlockedAddress>() || e.is::<BlockedUnknown>() || e.is::<BlockedSelf>())
 }
 
 fn admit(policy: &Policy, ip: IpAddr) -> Result<(), BlockedAddress> {
@@ -127,11 +133,20 @@ impl Resolve for GuardedResolver {
 #[derive(Clone)]
 pub(super) struct PeerGuard {
     policy: Arc<Policy>,
+    surroundings: Arc<Surroundings>,
 }
 
 impl PeerGuard {
-    pub(super) fn new(policy: Arc<Policy>) -> Self {
-        Self { policy }
+    pub(super) fn new(policy: Arc<Policy>, surroundings: Arc<Surroundings>) -> Self {
+        Self { policy, surroundings }
+    }
+
+    fn admit(&self, peer: &HttpInfo) -> Result<(), Cause> {
+        admit(&self.policy, peer.remote_addr().ip())?;
+        if self.surroundings.is_own(peer.remote_addr(), Some(peer.local_addr().ip())) {
+            return Err(BlockedSelf(peer.remote_addr()).into());
+        }
+        Ok(())
     }
 }
 
@@ -139,7 +154,7 @@ impl<S> Layer<S> for PeerGuard {
     type Service = GuardedConnector<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        GuardedConnector { inner, policy: Arc::clone(&self.policy) }
+        GuardedConnector { inner, guard: self.clone() }
     }
 }
 
@@ -147,7 +162,7 @@ impl<S> Layer<S> for PeerGuard {
 #[derive(Clone)]
 pub(super) struct GuardedConnector<S> {
     inner: S,
-    policy: Arc<Policy>,
+    guard: PeerGuard,
 }
 
 impl<S, R> Service<R> for GuardedConnector<S>
@@ -166,14 +181,14 @@ where
 
     fn call(&mut self, request: R) -> Self::Future {
         let connecting = self.inner.call(request);
-        let policy = Arc::clone(&self.policy);
+        let guard = self.guard.clone();
         Box::pin(async move {
             let connection = connecting.await?;
             #[expect(clippy::default_trait_access, reason = "http::Extensions, which nothing we depend on re-exports")]
             let mut facts = Default::default();
             connection.connected().get_extras(&mut facts);
             let peer = facts.get::<HttpInfo>().ok_or(BlockedUnknown)?;
-            admit(&policy, peer.remote_addr().ip())?;
+            guard.admit(peer)?;
             Ok(connection)
         })
     }
@@ -201,7 +216,7 @@ mod tests {
         // Building needs a provider although nothing here is TLS.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().no_proxy();
-        let client = client.connector_layer(PeerGuard::new(Arc::new(Policy::production())));
+        let client = client.connector_layer(PeerGuard::new(Arc::new(Policy::production()), Arc::default()));
         let error = client.build().unwrap().post(url).body("secret").send().await;
         let error = error.unwrap_err();
         assert!(is_blocked(&error), "{error:?}");

@@ -6,7 +6,7 @@
 //! 2. the resolver (`guard`): all answers of the very look-up that is connected to, refused as a whole for one bad one;
 //! 3. the connected peer (`guard`): whatever led to the connection, before a byte of the request.
 //!
-//! All three ask one [`Policy`], which asks one table (`address`). The network's own egress rules remain the outer wall.
+//! All three ask one [`Policy`], which asks one table (`address`). Whatever it opens, the process itself is no target ([`Surroundings`]). The network's own egress rules remain the outer wall.
 //!
 //! The one other client, [`Collector`], goes to one address of the operator's.
 //!
@@ -23,6 +23,7 @@ mod guard;
 mod policy;
 mod retry_after;
 mod signature;
+mod surroundings;
 mod target;
 
 pub use client::{Egress, Inbound, Outbound, Verdict};
@@ -33,4 +34,5 @@ pub use policy::Policy;
 pub use reqwest::Method;
 pub use retry_after::MAX_RETRY_AFTER;
 pub use signature::{SecretRefused, SignError, SigningSecret, sign};
+pub use surroundings::{Roots, Surroundings};
 pub use target::{MAX_URL_BYTES, UrlRefused};

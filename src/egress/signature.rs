@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_specifications_vector() {
+    fn i11_the_specifications_vector() {
         let secret = SigningSecret::from_text("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD").unwrap();
         let body = br#"{"email":"test@example.com","username":"test_user"}"#;
         let id = "msg_27UH4WbU6Z5A5EzD8u03UvzRbpk";
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_accepts_exactly_what_was_signed() {
+    fn i12_a_receiver_accepts_exactly_what_was_signed() {
         let now = OffsetDateTime::now_utc().unix_timestamp();
         let secret = SigningSecret::generate().unwrap();
         let signed = headers(&[&secret], now);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_bounded_and_never_printed() {
+    fn i10_secrets_are_bounded_and_never_printed() {
         for (length, good) in [(0, false), (23, false), (24, true), (64, true), (65, false)] {
             assert_eq!(SigningSecret::from_bytes(vec![7; length]).is_ok(), good, "{length}");
         }

@@ -52,6 +52,9 @@ pub enum UrlRefused {
     /// The host is an address outside the public ranges and the allow list.
     #[error("has an address for its host that is not a public one")]
     Address,
+    /// The address and the port are this process's own.
+    #[error("is this service itself")]
+    Own,
     /// The host is a name that only a private network could answer for.
     #[error("has a host that is not a public name")]
     Name,
@@ -74,6 +77,11 @@ pub(super) fn parse(text: &str, policy: &Policy) -> Result<Url, UrlRefused> {
         Err(url::ParseError::EmptyHost) => return Err(UrlRefused::NoHost),
         parsed => parsed?,
     };
+    // Browsers' rules also read `https:host` and `https:///host` as a host; other parsers see a path.
+    let authority = text.get(url.scheme().len()..).and_then(|rest| rest.strip_prefix("://"));
+    if matches!(url.scheme(), "http" | "https") && authority.is_none_or(|rest| rest.starts_with('/')) {
+        return Err(UrlRefused::NoHost);
+    }
     check(&url, policy)?;
     Ok(url)
 }

@@ -45,7 +45,7 @@ pub(super) struct HandlerBody {
     #[schema(max_length = 2048, nullable = false)]
     pub url: Option<String>,
     /// Of a webhook: headers to send with each request, at most 20 of 4 KiB together. Write-only: answered as `"***"`;
-    /// a written `"***"` keeps what is stored.
+    /// a written `"***"` keeps what is stored, as long as the URL goes to the same scheme, host and port.
     #[schema(nullable)]
     pub headers: Option<BTreeMap<String, String>>,
     /// Of a webhook: `whsec_` and 24 to 64 bytes in base 64, to use a secret of your own. Absent or `"***"`: the stored one

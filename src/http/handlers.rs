@@ -73,7 +73,7 @@ async fn present(state: &AppState, tenant: uuid::Uuid, name: &str) -> Result<Han
 fn checked(state: &AppState, fields: &Fields, stored: Option<&HandlerRow>) -> Result<Handler, Problem> {
     let mut faults = Faults::none();
     let draft = HandlerDraft::new(fields, Pointer::root());
-    let handler = draft.check(stored.map(|row| &row.handler.secrets), true, &mut faults);
+    let handler = draft.check(stored.map(|row| &row.handler), true, &mut faults);
     if let Some(handler) = &handler {
         check_target(state, handler, &Pointer::root(), &mut faults);
     }
@@ -153,7 +153,8 @@ async fn get(
     tagged(StatusCode::OK, &HandlerView::of(&row, SecretShown::Masked))
 }
 
-/// Makes a handler, or replaces one. Headers and signing secrets given as `"***"` keep what is stored.
+/// Makes a handler, or replaces one. Headers and signing secrets given as `"***"` keep what is stored; headers, only while the
+/// URL goes to the same scheme, host and port.
 #[utoipa::path(put, path = "/v1/handlers/{name}", operation_id = "put_handler", tag = "handlers", request_body = HandlerBody,
     params(("name" = String, Path, example = "weather-backend"), ("If-Match" = Option<String>, Header, description = "The state that is to be replaced")),
     responses((status = 200, description = "It was replaced; the answer shows the signing secret of one that did not sign before", body = HandlerView), (status = 201, description = "It was made; the answer shows the signing secret, once", body = HandlerView)))]

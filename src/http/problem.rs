@@ -299,6 +299,10 @@ impl From<&Conflict> for Problem {
     fn from(conflict: &Conflict) -> Self {
         match conflict {
             Conflict::NameTaken => Self::new(Code::NameTaken, "the name is taken; PUT replaces what has it"),
+            Conflict::NameTooLike(other) => Self::new(
+                Code::NameTaken,
+                format!("the tool {other} has this name in other letters; models mix such names up, so take another"),
+            ),
             Conflict::Changed => {
                 Self::new(Code::Changed, "it was changed at the same time; read it again and repeat the change")
             }

@@ -113,7 +113,7 @@ async fn get(
 /// Makes a tool, or replaces one. A PUT of what is there already changes nothing, not even the version.
 #[utoipa::path(put, path = "/v1/tools/{name}", operation_id = "put_tool", tag = "tools", request_body = ToolBody,
     params(("name" = String, Path, example = "get_weather"), ("If-Match" = Option<String>, Header, description = "The state that is to be replaced")),
-    responses((status = 200, description = "It was replaced", body = ToolView), (status = 201, description = "It was made", body = ToolView), (status = 409, description = "The tenant has all the tools that it may have")))]
+    responses((status = 200, description = "It was replaced", body = ToolView), (status = 201, description = "It was made", body = ToolView), (status = 409, description = "Another tool has this name in other letters, or the tenant has all the tools that it may have")))]
 async fn put(
     Editor(access): Editor,
     State(state): State<AppState>,
@@ -201,9 +201,15 @@ async fn checked(
     name: Option<&ToolName>,
     stored: Option<&ToolRow>,
 ) -> Result<Tool, Problem> {
-    let (name, secrets) = (name.cloned(), stored.and_then(|row| row.owned_secrets.clone()));
+    let (name, owned) = (
+        name.cloned(),
+        stored.and_then(|row| match &row.tool.handler {
+            HandlerRef::Owned(handler) => Some(handler.clone()),
+            HandlerRef::Named(_) => None,
+        }),
+    );
     let turn = Instant::now() + COMPILING_TURN;
-    let compile = move |_| ToolDraft::new(fields).check(name.as_ref(), &NAMES, secrets.as_ref());
+    let compile = move |_| ToolDraft::new(fields).check(name.as_ref(), &NAMES, owned.as_deref());
     let checked = state.compiling.run(access.tenant.id, turn, COMPILING, compile).await;
     let mut tool = checked.map_err(|why| match why {
         NoResult::Waiting => Problem::new(Code::Busy, "other tools of this tenant are being checked; nothing was done"),
@@ -213,7 +219,7 @@ async fn checked(
         NoResult::Broken => Problem::new(Code::Internal, "the tool could not be checked"),
     })??;
     let mut faults = Faults::none();
-    if state.registries.native().iter().any(|entry| entry.tool.name == tool.name) {
+    if state.registries.native().iter().any(|entry| entry.tool.name.as_str().eq_ignore_ascii_case(tool.name.as_str())) {
         return Err(Problem::new(Code::NameTaken, "a tool that is built into this service has this name"));
     }
     if let HandlerRef::Owned(handler) = &mut tool.handler {

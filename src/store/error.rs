@@ -35,6 +35,8 @@ pub enum StoreError {
 pub enum Conflict {
     /// The name is taken.
     NameTaken,
+    /// The name differs from this one by its letters' case alone.
+    NameTooLike(String),
     /// The row is not as the writer last saw it.
     Changed,
     /// Tools still use the handler.

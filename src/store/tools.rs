@@ -195,6 +195,7 @@ pub async fn insert(store: &Store, tenant: Uuid, tool: &Tool, most: u32, change:
     if count.fetch_one(&mut *tx).await?.unwrap_or_default() >= i64::from(most) {
         return Err(StoreError::Conflict(Conflict::ToolLimit(most)));
     }
+    refuse_a_double(&mut tx, tenant, &content.name).await?;
     let (handler_id, handler_name) = place_handler(store, &mut tx, tenant, tool, None).await?;
     let made = sqlx::query!(
         "insert into tools (tenant_id, name, version, description, input_schema, output_schema, options, limits, tags,
@@ -217,6 +218,20 @@ pub async fn insert(store: &Store, tenant: Uuid, tool: &Tool, most: u32, change:
     audit::append(&mut tx, tenant, change, &what).await?;
     tx.commit().await?;
     Ok(())
+}
+
+/// Refuses a name that only letter case tells from another tool's: a model that mixes them up would run the wrong one. The
+/// tenant's writers take turns, so nobody makes the other meanwhile.
+async fn refuse_a_double(connection: &mut PgConnection, tenant: Uuid, name: &str) -> Result<(), StoreError> {
+    let double = sqlx::query_scalar!(
+        "select name from tools where tenant_id = $1 and lower(name) = lower($2) and name <> $2 limit 1",
+        tenant,
+        name
+    );
+    match double.fetch_optional(connection).await? {
+        None => Ok(()),
+        Some(other) => Err(StoreError::Conflict(Conflict::NameTooLike(other))),
+    }
 }
 
 /// Replaces a tool, if it is still at the version that the writer saw. Nothing happens, and the version stays, if the

@@ -161,7 +161,7 @@ async fn a_secret_of_the_authors_own_signs() {
 }
 
 #[tokio::test]
-async fn after_a_rotation_both_secrets_verify() {
+async fn i13_after_a_rotation_both_secrets_verify() {
     let service = TestService::start().await;
     let acme = service.tenant("acme").await;
     let receiver = Receiver::weather().await;

@@ -140,7 +140,7 @@ async fn a_mistake_deep_in_a_natural_filter_is_told_briefly() {
 }
 
 #[tokio::test]
-async fn texts_and_lists_that_are_made_to_be_slow_are_bounded() {
+async fn c14_c15_texts_and_lists_that_are_made_to_be_slow_are_bounded() {
     let service = TestService::start().await;
     let acme = service.tenant("acme").await;
     let schema = json!({"properties": {"code": {"type": "string", "pattern": "^(?:\\w{1,20} ?){1,20}$"}, "list": {"uniqueItems": true}}});
@@ -263,7 +263,7 @@ async fn a_row_that_cannot_be_read_is_set_aside_and_can_be_deleted() {
 }
 
 #[tokio::test]
-async fn an_object_as_input_is_held_to_the_same_length_as_text_and_a_body_to_a_number_of_values() {
+async fn c16_an_object_as_input_is_held_to_the_same_length_as_text_and_a_body_to_a_number_of_values() {
     let service = TestService::start().await;
     let acme = service.tenant("acme").await;
     acme.editor.put("/v1/tools/t", &tool("t", &webhook(), &json!({}))).await.with(201);
@@ -280,7 +280,7 @@ async fn an_object_as_input_is_held_to_the_same_length_as_text_and_a_body_to_a_n
 }
 
 #[tokio::test]
-async fn what_only_a_model_would_see_is_refused_inside_schemas_too() {
+async fn h02_what_only_a_model_would_see_is_refused_inside_schemas_too() {
     let service = TestService::start().await;
     let acme = service.tenant("acme").await;
     for hidden in ["\u{200b}", "\u{2060}", "\u{feff}", "\u{ad}", "\u{202e}", "\u{2066}", "\u{e0041}"] {

@@ -78,7 +78,7 @@ fn unmarked(mut answer: Value, replayed: bool) -> Value {
 }
 
 #[tokio::test]
-async fn a_repeat_gets_the_first_answer_and_sends_nothing() {
+async fn f04_a_repeat_gets_the_first_answer_and_sends_nothing() {
     let scene = Scene::set(0).await;
     let first = scene.agent("k").post(RUN, &input("Sydney")).await.with(200);
     let again = scene.agent("k").post(RUN, &input("Sydney")).await.with(200);
@@ -98,7 +98,7 @@ async fn a_repeat_gets_the_first_answer_and_sends_nothing() {
 }
 
 #[tokio::test]
-async fn a_hundred_at_once_over_two_replicas_are_one_call() {
+async fn f01_a_hundred_at_once_over_two_replicas_are_one_call() {
     let scene = Scene::set(100).await;
     let other = scene.service.restart().await;
     let clients = [scene.agent("k"), Client { address: other.address, ..scene.agent("k") }];
@@ -117,7 +117,7 @@ async fn a_hundred_at_once_over_two_replicas_are_one_call() {
 }
 
 #[tokio::test]
-async fn what_the_same_body_is() {
+async fn f03_c22_what_the_same_body_is() {
     let scene = Scene::set(0).await;
     let send = async |path: &str, text: &str| scene.agent("k").send("POST", path, Some(text.as_bytes())).await;
     let first = r#"{"input": {"city": "Sydney", "n": 1.50}, "context": {"a": 1, "b": 2}}"#;
@@ -195,7 +195,7 @@ async fn a_running_call_is_in_the_log_and_can_be_waited_for() {
 }
 
 #[tokio::test]
-async fn a_caller_that_hangs_up_changes_nothing() {
+async fn f09_a_caller_that_hangs_up_changes_nothing() {
     let scene = Scene::set(200).await;
     let request = scene.agent("k").request("POST", RUN, Some(input("x").to_string().as_bytes()));
     let mut connection = tokio::net::TcpStream::connect(scene.service.address).await.unwrap();

@@ -26,7 +26,7 @@ async fn a_key_is_shown_once_and_works_until_it_is_revoked() {
 }
 
 #[tokio::test]
-async fn a_revoked_key_ends_within_five_seconds_on_another_process() {
+async fn i03_a_revoked_key_ends_within_five_seconds_on_another_process() {
     let service = TestService::start().await;
     let acme = service.tenant("acme").await;
     let other = service.restart().await;

@@ -10,7 +10,7 @@ async fn post(service: &TestService, client: &crate::support::Client, path: &str
 }
 
 #[tokio::test]
-async fn a_body_that_cannot_be_read_is_400() {
+async fn c19_a_body_that_cannot_be_read_is_400() {
     let service = TestService::start().await;
     let acme = service.tenant("acme").await;
     let nested = |levels: usize| format!("{{\"name\":{}{}}}", "[".repeat(levels), "]".repeat(levels));
@@ -51,7 +51,7 @@ async fn a_body_that_cannot_be_read_is_400() {
 }
 
 #[tokio::test]
-async fn characters_that_a_database_or_a_reader_trips_over_are_no_fault_of_the_service() {
+async fn c21_characters_that_a_database_or_a_reader_trips_over_are_no_fault_of_the_service() {
     let service = TestService::start().await;
     let acme = service.tenant("acme").await;
     acme.editor.put("/v1/handlers/h", &webhook()).await.with(201);

@@ -15,7 +15,7 @@ fn doubled(keyword: &str, levels: usize) -> String {
 }
 
 #[tokio::test]
-async fn hostile_schemas_are_refused_quickly() {
+async fn c04_c05_c07_c08_c11_hostile_schemas_are_refused_quickly() {
     let service = TestService::start().await;
     let acme = service.tenant("acme").await;
     let nested = |levels: usize| format!("{}{{}}{}", "{\"not\":".repeat(levels), "}".repeat(levels));
@@ -59,7 +59,7 @@ async fn hostile_schemas_are_refused_quickly() {
 }
 
 #[tokio::test]
-async fn odd_names_of_properties_are_names() {
+async fn c12_odd_names_of_properties_are_names() {
     let service = TestService::start().await;
     let acme = service.tenant("acme").await;
     let long = "k".repeat(10_000);

@@ -4,7 +4,7 @@ use crate::support::{Receiver, TestService, tool, traced};
 use serde_json::json;
 
 #[tokio::test]
-async fn planted_secrets_are_in_no_answer_no_table_and_no_log() {
+async fn i07_planted_secrets_are_in_no_answer_no_table_and_no_log() {
     let service = TestService::start().await;
     let acme = service.tenant("acme").await;
     let receiver = Receiver::weather().await;

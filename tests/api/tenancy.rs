@@ -60,7 +60,7 @@ async fn try_out(client: &Client, operation: &Operation) -> crate::support::Answ
 }
 
 #[tokio::test]
-async fn every_route_takes_the_roles_that_it_says_and_no_other() {
+async fn i04_every_route_takes_the_roles_that_it_says_and_no_other() {
     let service = TestService::start().await;
     let acme = service.tenant("acme").await;
     let clients = [&acme.viewer, &acme.agent, &acme.editor, &acme.admin, &acme.operator];

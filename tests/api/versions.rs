@@ -32,7 +32,7 @@ async fn every_version_is_kept_and_can_be_read() {
 }
 
 #[tokio::test]
-async fn a_restore_makes_a_new_version_with_the_old_content() {
+async fn h04_a_restore_makes_a_new_version_with_the_old_content() {
     let service = TestService::start().await;
     let acme = service.tenant("acme").await;
     acme.editor.put("/v1/handlers/h", &webhook()).await.with(201);

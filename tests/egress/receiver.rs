@@ -1,11 +1,12 @@
 //! A receiver that speaks bytes over TCP.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// A receiver on loopback: counts connections, keeps what it read, and runs a script on each connection.
+#[derive(Clone)]
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -14,8 +15,8 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// `script` gets each connection before anything is read from it. Its thread ends with the test process.
-    pub(crate) fn new(script: impl Fn(&Self, &mut TcpStream) -> io::Result<()> + Send + 'static) -> Self {
+    /// `script` gets each connection before anything is read from it, in a thread that ends with the test process at the latest.
+    pub(crate) fn new(script: impl Fn(&Self, &mut TcpStream) -> io::Result<()> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("0.0.0.0:0").unwrap();
         let seen = Self {
             address: SocketAddr::from(([127, 0, 0, 1], listener.local_addr().unwrap().port())),
@@ -23,18 +24,17 @@ impl Receiver {
             closed: Arc::default(),
             requests: Arc::default(),
         };
-        let copy = Self {
-            address: seen.address,
-            connections: Arc::clone(&seen.connections),
-            closed: Arc::clone(&seen.closed),
-            requests: Arc::clone(&seen.requests),
-        };
+        let (all, script) = (seen.clone(), Arc::new(script));
         std::thread::spawn(move || {
-            for connection in listener.incoming() {
-                copy.connections.fetch_add(1, Ordering::SeqCst);
-                // A client that hangs up in the middle is what many of these tests are about.
-                let _ = connection.and_then(|mut c| script(&copy, &mut c));
-                copy.closed.fetch_add(1, Ordering::SeqCst);
+            for mut connection in listener.incoming().flatten() {
+                all.connections.fetch_add(1, Ordering::SeqCst);
+                let (this, script) = (all.clone(), Arc::clone(&script));
+                std::thread::spawn(move || {
+                    // A client that hangs up in the middle is what many of these tests are about.
+                    let _ = script(&this, &mut connection);
+                    drop(connection);
+                    this.closed.fetch_add(1, Ordering::SeqCst);
+                });
             }
         });
         seen
@@ -49,7 +49,7 @@ impl Receiver {
         })
     }
 
-    pub(crate) fn read_request(&self, connection: &mut TcpStream) -> io::Result<()> {
+    pub(crate) fn read_request(&self, connection: &mut impl Read) -> io::Result<()> {
         let mut read = Vec::new();
         let mut buffer = [0; 4096];
         loop {
@@ -64,10 +64,15 @@ impl Receiver {
             };
             let length = head.split("\r\n").find_map(|l| l.strip_prefix("content-length: "));
             if body.len() >= length.map_or(0, |l| l.parse().unwrap()) {
-                self.requests.lock().unwrap().push(text.into_owned());
+                self.note(&text);
                 return Ok(());
             }
         }
+    }
+
+    /// Keeps a request that was read in another way.
+    pub(crate) fn note(&self, request: &str) {
+        self.requests.lock().unwrap().push(request.to_owned());
     }
 
     pub(crate) fn url(&self) -> String {

@@ -1,5 +1,6 @@
 //! What may be connected to.
 
+use std::io::Write as _;
 use std::net::TcpListener;
 
 use toolhook::egress::{Egress, EgressError, Policy};
@@ -47,7 +48,7 @@ async fn no_spelling_of_a_private_address_is_connected_to() {
 }
 
 #[tokio::test]
-async fn one_private_answer_refuses_the_whole_set() {
+async fn a13_one_private_answer_refuses_the_whole_set() {
     let receiver = Receiver::answering(OK);
     let url = format!("http://mixed.example:{}/", receiver.address.port());
     for set in [
@@ -67,7 +68,7 @@ async fn one_private_answer_refuses_the_whole_set() {
 }
 
 #[tokio::test]
-async fn a_name_that_turns_private_after_it_was_checked_is_not_connected_to() {
+async fn a14_a_name_that_turns_private_after_it_was_checked_is_not_connected_to() {
     let receiver = Receiver::answering(OK_AND_BYE);
     let url = format!("http://flip.example:{}/", receiver.address.port());
     let answers = Answers::new([&["127.0.0.2"], &["127.0.0.2"], &["127.0.0.1"], &["169.254.169.254"]]);
@@ -79,6 +80,33 @@ async fn a_name_that_turns_private_after_it_was_checked_is_not_connected_to() {
         assert!(matches!(error, EgressError::Blocked(_)), "{error:?}");
     }
     assert_eq!(receiver.connections(), 1);
+}
+
+/// A kept connection goes on to where it was let; no new one is made to where the name points now.
+#[tokio::test]
+async fn a15_a_name_that_turns_private_under_a_kept_connection_makes_no_new_one() {
+    let receiver = Receiver::new(|this, connection| {
+        for _ in 0..3 {
+            this.read_request(connection)?;
+            connection.write_all(OK)?;
+        }
+        Ok(())
+    });
+    let url = format!("http://flip.example:{}/", receiver.address.port());
+    let private: &[&str] = &["127.0.0.1"];
+    let answers = Answers::new([&["127.0.0.2"], private, private, private, private]);
+    let egress = Egress::with_lookup(marked_public(), answers).unwrap();
+    for _ in 0..3 {
+        assert_eq!(egress.send(post(&url)).await.unwrap().status, 200);
+    }
+    // The receiver closes it now.
+    while receiver.closed() == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    let error = egress.send(post(&url)).await.unwrap_err();
+    assert!(matches!(error, EgressError::Blocked(_)), "{error:?}");
+    assert_eq!((receiver.connections(), receiver.requests().len()), (1, 3));
 }
 
 #[tokio::test]

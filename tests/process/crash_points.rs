@@ -167,7 +167,7 @@ fn until(what: &str, condition: impl Fn() -> bool) {
 
 /// Where the replica dies, what the log says in the end, what a repeat is told, and how often the webhook was asked in all.
 #[test]
-fn each_crash_point_ends_as_it_must() {
+fn f05_each_crash_point_ends_as_it_must() {
     let fleet = Fleet::start();
     for (key, crash, manner, end, repeat, deliveries) in [
         ("k1", "before_claim", Manner::Well, None, ("succeeded", false), 1),
@@ -229,7 +229,7 @@ fn each_crash_point_ends_as_it_must() {
 }
 
 #[test]
-fn an_owner_that_was_held_still_past_its_lease_changes_nothing() {
+fn f06_an_owner_that_was_held_still_past_its_lease_changes_nothing() {
     let fleet = Fleet::start();
     *fleet.webhook.manner.lock().unwrap() = Manner::Mute;
     let (first, other) = (fleet.replica(&[]), fleet.replica(&[]));

@@ -37,10 +37,20 @@ pub(crate) fn send_with(
     path: &str,
     body: Option<&Value>,
 ) -> io::Result<Answer> {
+    send_text(base_url, headers, method, path, &body.map(Value::to_string).unwrap_or_default())
+}
+
+/// The same with a body as it is written.
+pub(crate) fn send_text(
+    base_url: &str,
+    headers: &[(&str, &str)],
+    method: &str,
+    path: &str,
+    body: &str,
+) -> io::Result<Answer> {
     let headers: Vec<String> = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let headers = headers.concat();
     let host = base_url.strip_prefix("http://").unwrap();
-    let body = body.map(Value::to_string).unwrap_or_default();
     let length = body.len();
     let mut stream = TcpStream::connect(host)?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;

@@ -75,7 +75,7 @@ fn call(server: &Server, key: &str) -> Answer {
 }
 
 #[test]
-fn lists_go_on_without_postgres_and_calls_are_refused_before_anything_is_sent() {
+fn l03_lists_go_on_without_postgres_and_calls_are_refused_before_anything_is_sent() {
     let scratch = Scratch::new();
     let postgres = scratch.postgres();
     let url = postgres.url("postgres");

@@ -18,6 +18,7 @@ fn everything_that_is_missing_or_wrong_is_told_at_once() {
         .env("DATABASE_URL", "mysql://root:hunter2@db/x")
         .env("TOOLHOOK_MASTER_KEY", "hunter2hunter2==")
         .env("TOOLHOOK_EGRESS_ALLOW", "10.0.0.0/8,10.0.0.0/33")
+        .env("TOOLHOOK_EGRESS_CA_FILE", "/etc/passwd")
         .env("TOOLHOOK_DATABASE_CONNECTIONS", "many")
         .env("TOOLHOOK_SHUTDOWN_GRACE_MS", "-1")
         .env("TOOLHOOK_CALL_LOG", "sometimes")
@@ -28,6 +29,7 @@ fn everything_that_is_missing_or_wrong_is_told_at_once() {
             "DATABASE_URL",
             "TOOLHOOK_MASTER_KEY",
             "10.0.0.0/33",
+            "no certificate in it",
             "CONNECTIONS",
             "GRACE_MS",
             "LISTEN",
@@ -53,6 +55,7 @@ fn help_names_every_setting() {
             "TOOLHOOK_CALL_LOG",
             "TOOLHOOK_SHUTDOWN_DELAY_MS",
             "TOOLHOOK_STALE_LISTS_MS",
+            "TOOLHOOK_EGRESS_CA_FILE",
             "TOOLHOOK_METRICS_LISTEN",
             "TOOLHOOK_OTLP_ENDPOINT",
         ])

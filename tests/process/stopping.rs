@@ -87,7 +87,7 @@ fn readiness_goes_first_and_requests_are_served_for_the_delay() {
 }
 
 #[test]
-fn a_second_signal_does_not_wait() {
+fn l02_a_second_signal_does_not_wait() {
     let scratch = Scratch::new();
     let (mut server, _held, _answer) = with_a_running_call(&scratch, "25000");
     server.signal(Signal::SIGINT);

@@ -156,7 +156,7 @@ fn a_collector_that_is_away_holds_nothing_up() {
 
 /// A busy run, at the level that operators use to look closely.
 #[test]
-fn the_log_names_request_tenant_and_call_and_no_secret() {
+fn i07_the_log_names_request_tenant_and_call_and_no_secret() {
     let scratch = Scratch::new();
     let webhook = Webhook::start("planted-output");
     let mut command = dev(&scratch);
