@@ -26,11 +26,12 @@ pub async fn run(settings: Dev, metrics: Metrics, signals: &mut Signals) -> Resu
     // Before anything else is touched: if the port is taken, most likely a first process is still running.
     let ports = server::bind(&settings.serving).await?;
     let postgres = postgres(&settings);
+    let own_url = Some(welcome::base_url(ports.address()?));
     let Ready { store, server, welcome } = signals.stopping(prepare(&settings, &postgres, ports.address()?)).await?;
     let keeper = server.map(|server| Keeper::new(server, postgres, store.clone()));
 
     let natives = Natives::built_in().map_err(|faults| Failure::Failed(faults.summary()))?;
-    let service = Service { store, egress: Policy::development(), natives, metrics };
+    let service = Service { store, egress: Policy::development(), natives, metrics, own_url };
     if let Err(failure) = answer::print(&welcome) {
         tracing::warn!(%failure, "nobody reads the welcome"); // the credentials are in the file as well
     }

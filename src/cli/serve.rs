@@ -17,7 +17,7 @@ pub async fn run(settings: Serve, metrics: Metrics, signals: &mut Signals) -> Re
     let began = Instant::now();
     let ports = server::bind(&settings.serving).await?;
     let store = signals.stopping(prepare(&settings, &settings.master_key)).await?;
-    let service = Service { store, egress: settings.egress, natives: Natives::default(), metrics };
+    let service = Service { store, egress: settings.egress, natives: Natives::default(), metrics, own_url: None };
     let address = ports.address()?;
     tracing::info!(%address, ms = began.elapsed().as_millis(), version = env!("CARGO_PKG_VERSION"), "ready");
     server::run(ports, service, &settings.serving, signals).await

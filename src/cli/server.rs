@@ -31,6 +31,8 @@ pub(super) struct Service {
     pub(super) natives: Natives,
     /// Where it counts.
     pub(super) metrics: Metrics,
+    /// Where webhooks reach it, if the settings do not say.
+    pub(super) own_url: Option<String>,
 }
 
 /// The ports that a server has taken.
@@ -63,6 +65,7 @@ pub(super) async fn run(
         call_log: serving.call_log,
         lease_grace: serving.lease_grace,
         crash_at: serving.crash_at,
+        public_url: serving.public_url.as_ref().map(ToString::to_string).or(service.own_url),
     };
     let state = AppState::new(service.store.clone(), egress, service.natives, settings);
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());

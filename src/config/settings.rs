@@ -58,6 +58,8 @@ pub struct Serving {
     pub delay: Duration,
     /// How long lists are served from memory while the database is away.
     pub stale_lists: Duration,
+    /// Where webhooks reach this service; none if nobody said.
+    pub public_url: Option<Url>,
     /// Where operators look.
     pub telemetry: Telemetry,
 }

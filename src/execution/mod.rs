@@ -14,12 +14,19 @@
 //! 5. `result` and `clip`: what the tool promised about its results, and how much of a text reaches the model.
 //! 6. [`Journal`]: an answered call is in the log.
 //!
+//! Calls whose handlers report later go through `awaited`, which notes them before they are sent and waits for `callback`; every call
+//! that this process is at work on is in [`Underway`], where `cancel` finds it.
+//!
 //! A request that comes with a key goes through [`Ledger`]: its calls are claimed in the database before anything is sent,
 //! its repeats get its answer, and what a dead replica left behind becomes `unknown` in [`upkeep`].
 //!
 //! What is absent here: status codes of our own API, and any provider's shapes.
 
 mod answer;
+mod awaited;
+mod callback;
+mod callback_url;
+mod cancel;
 mod check;
 mod clip;
 mod decode;
@@ -31,8 +38,10 @@ mod keyed;
 mod lane;
 mod ledger;
 pub mod native;
+mod notes;
 mod plan;
 mod prepared;
+mod recall;
 mod record;
 mod repair;
 mod result;
@@ -40,9 +49,12 @@ mod run;
 mod told;
 mod turns;
 mod unanswered;
+mod underway;
 pub mod upkeep;
 mod webhook;
 
+pub use callback::{NotTaken, Receipt, Reported};
+pub use cancel::Cancelled;
 pub use dry_run::{DryRequest, DryRun, EgressVerdict, Misfit, Validation};
 pub use journal::{CallLog, Journal, Origin};
 pub use keyed::{Answer, Key, Refusal, Render};
@@ -50,6 +62,7 @@ pub use ledger::{CrashPoint, Ledger};
 pub use native::{NativeHandler, Natives};
 pub use result::HandlerResult;
 pub use turns::{NoResult, Turns};
+pub use underway::Underway;
 
 use crate::domain::json::Object;
 use crate::domain::options::ResultType;
@@ -68,6 +81,7 @@ pub struct Executor {
     natives: Natives,
     metrics: Metrics,
     turns: Turns,
+    underway: Option<Underway>,
 }
 
 /// A model's calls, and what they run against.
@@ -87,6 +101,8 @@ pub struct Request {
     pub traceparent: Option<String>,
     /// The way back from what a format declared to what is stored, for calls that came in a format.
     pub restore: Option<Restore>,
+    /// Whether the caller does not wait for handlers that report later.
+    pub respond_async: bool,
 }
 
 /// Maps arguments that a model sent under a format's declaration of a tool to the tool's stored schema.
@@ -116,6 +132,8 @@ pub struct Executed {
     pub repairs: Vec<String>,
     /// What kind of handler ran it; nothing if none did.
     pub handler: Option<&'static str>,
+    /// Whether the log has its end already, or that it is pending.
+    pub in_log: bool,
 }
 
 impl Executed {
@@ -128,13 +146,19 @@ impl Executed {
 impl Executor {
     /// Sends through `egress`, and knows these native handlers.
     pub fn new(egress: Egress, natives: Natives) -> Self {
-        Self { egress, natives, metrics: Metrics::default(), turns: Turns::default() }
+        Self { egress, natives, metrics: Metrics::default(), turns: Turns::default(), underway: None }
     }
 
     /// The same, counted in these metrics.
     #[must_use]
     pub fn measured_by(self, metrics: Metrics) -> Self {
         Self { metrics, ..self }
+    }
+
+    /// The same with a log, which calls of asynchronous handlers need, and by which calls can be cancelled.
+    #[must_use]
+    pub fn noting_in(self, underway: Underway) -> Self {
+        Self { underway: Some(underway), ..self }
     }
 
     /// The native handlers, whose [`Natives::entries`] belong into every registry.
@@ -146,6 +170,15 @@ impl Executor {
     /// does not panic. Dropping it cuts calls off half-way, so it belongs into a task of its own.
     pub async fn run(&self, request: Request) -> Vec<Executed> {
         let prepared = prepared::Prepared::of(&self.turns, request).await;
+        Box::pin(run::run(self, prepared)).await
+    }
+
+    /// The same for calls that were made through the service: they can be cancelled, and their handlers may report later.
+    pub async fn run_noted(&self, request: Request, origin: &Origin) -> Vec<Executed> {
+        let mut prepared = prepared::Prepared::of(&self.turns, request).await;
+        let noted =
+            |underway: &Underway| awaited::Logged { underway: underway.clone(), origin: origin.clone(), lease: None };
+        prepared.logged = self.underway.as_ref().map(noted);
         Box::pin(run::run(self, prepared)).await
     }
 

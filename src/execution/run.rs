@@ -1,12 +1,15 @@
 //! The way of a request's checked calls: they are planned, and each is answered.
 
+use super::awaited::Logged;
+use super::callback_url::Callback;
 use super::job::{Job, Ran};
 use super::prepared::{Checked, Prepared, Progress};
+use super::turns::Turns;
 use super::{Executed, Executor, HandlerResult, plan, result, told, unanswered, webhook};
 use crate::domain::handler::HandlerKind;
 use crate::domain::json::Object;
 use crate::domain::limits::MAX_TIMEOUT_MS;
-use crate::domain::{Failure, Outcome, Success, TenantLimits};
+use crate::domain::{Failure, Outcome, Success, TenantFacts, TenantLimits};
 use crate::registry::{Entry, Registry};
 use crate::telemetry::traces;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
@@ -23,19 +26,26 @@ pub(super) const MAX_CONCURRENT: usize = 32;
 const SETTLING: Duration = Duration::from_secs(2);
 
 /// What all calls of a request share.
-struct Shared<'a> {
+pub(super) struct Shared<'a> {
     executor: &'a Executor,
-    registry: &'a Registry,
+    pub(super) registry: &'a Registry,
     context: Object,
-    deadline: Instant,
+    pub(super) deadline: Instant,
+    pub(super) request_id: String,
     traceparent: Option<String>,
     progress: Arc<Progress>,
+    pub(super) respond_async: bool,
+    pub(super) logged: Option<Logged>,
 }
 
 pub(super) async fn run(executor: &Executor, prepared: Prepared) -> Vec<Executed> {
     let plan = plan::batches(prepared.chosen().map(Checked::runs_alone));
-    let Prepared { registry, checked, context, deadline, request_id, traceparent, progress } = prepared;
-    let shared = Shared { executor, registry: &registry, context, deadline, traceparent, progress };
+    let _announced = prepared.announce();
+    let Prepared { registry, checked, context, deadline, request_id, traceparent, progress, respond_async, logged } =
+        prepared;
+    let registry = &registry;
+    let shared =
+        Shared { executor, registry, context, deadline, request_id, traceparent, progress, respond_async, logged };
 
     let mut waiting = checked.into_iter().filter(|checked| !checked.left_out);
     let mut executed = Vec::new();
@@ -47,7 +57,7 @@ pub(super) async fn run(executor: &Executor, prepared: Prepared) -> Vec<Executed
         executed.extend(done.into_iter().map(|(_, done)| done));
     }
     for call in &executed {
-        log(&registry, &request_id, call);
+        log(registry, &shared.request_id, call);
     }
     executed
 }
@@ -63,7 +73,7 @@ impl Shared<'_> {
 
     /// Runs one call, if it may run, and answers it in any case.
     async fn execute(&self, checked: Checked) -> Executed {
-        let Checked { id, place, call, entry, input, mut duration, left_out: _ } = checked;
+        let Checked { id, place, call, entry, input, mut duration, left_out: _, known } = checked;
         let mut executed = Executed {
             id,
             call,
@@ -75,69 +85,96 @@ impl Shared<'_> {
             duration_ms: 0,
             repairs: Vec::new(),
             handler: entry.as_ref().map(|entry| entry.handler.kind.as_str()),
+            in_log: false,
         };
+        if let Some(known) = known {
+            self.answer_known(&mut executed, entry.as_ref(), &known).await;
+            return executed;
+        }
+        executed.duration_ms = millis(duration);
         match (entry, input) {
             (_, Err(refused)) => executed.outcome = Outcome::Failure(refused),
             (Some(entry), Ok(input)) => {
                 let began = Instant::now();
                 let metrics = &self.executor.metrics;
+                executed.input = Some(entry.tool.input_schema.masked(&input.object));
+                executed.repairs = input.repairs;
                 if !self.progress.begin(place) {
                     executed.outcome = Outcome::Failure(unanswered::stopped());
                 } else if began < self.deadline {
                     let _in_flight = metrics.call_in_flight();
-                    (executed.outcome, executed.attempts) = self.dispatch_guarded(id, &entry, &input.object).await;
+                    self.run_watched(&mut executed, &entry, &input.object).await;
                     metrics.handled(entry.handler.kind.as_str(), executed.outcome.status().as_str(), began.elapsed());
                 }
                 duration += began.elapsed();
-                executed.input = Some(entry.tool.input_schema.masked(&input.object));
-                executed.repairs = input.repairs;
             }
             (None, Ok(_)) => {} // no input is read without a tool
         }
-        executed.duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        // What is in the log already is answered as it stands there.
+        if !executed.in_log {
+            executed.duration_ms = millis(duration);
+        }
         executed
     }
 
     /// Whatever breaks inside one call ends that call alone.
-    async fn dispatch_guarded(&self, id: Uuid, entry: &Arc<Entry>, input: &Object) -> (Outcome, u32) {
-        let work = AssertUnwindSafe(Box::pin(self.dispatch(id, entry, input)));
+    pub(super) async fn dispatch_guarded(
+        &self,
+        id: Uuid,
+        entry: &Arc<Entry>,
+        input: &Object,
+        callback: Option<&Callback>,
+    ) -> (Outcome, u32) {
+        let work = AssertUnwindSafe(Box::pin(self.dispatch(id, entry, input, callback)));
         work.catch_unwind().await.unwrap_or_else(|_| (Outcome::Failure(unanswered::broken(true)), 1))
     }
 
-    async fn dispatch(&self, id: Uuid, entry: &Arc<Entry>, input: &Object) -> (Outcome, u32) {
+    async fn dispatch(
+        &self,
+        id: Uuid,
+        entry: &Arc<Entry>,
+        input: &Object,
+        callback: Option<&Callback>,
+    ) -> (Outcome, u32) {
         let tenant = self.registry.tenant();
         let deadline = self.deadline.min(Instant::now() + allowance(entry, &tenant.limits));
         let own = traces::traceparent(&Span::current());
         let (context, traceparent) = (&self.context, own.as_deref().or(self.traceparent.as_deref()));
-        let job = Job { id, entry, tenant, input, context, traceparent, deadline };
+        let job = Job { id, entry, tenant, input, context, traceparent, deadline, callback };
         let Ran { result, attempts } = match &entry.handler.kind {
-            HandlerKind::Webhook { url, error_body } => {
+            HandlerKind::Webhook { url, error_body, .. } => {
                 webhook::call(&self.executor.egress, &job, url, *error_body).await
             }
             HandlerKind::Native { function } => self.executor.natives.call(function, &job).await,
         };
         let outcome = match result {
-            Ok(given) => self.settle(entry, given, deadline).await,
+            Ok(given) => settle(&self.executor.turns, entry, tenant, given, deadline).await,
             Err(failure) => Err(failure),
         };
         (outcome.map_or_else(Outcome::Failure, Outcome::Success), attempts)
     }
 }
 
-impl Shared<'_> {
-    /// Holds a result against what the tool promised. It is here already, so there is some time for that even at the end
-    /// of the call's.
-    async fn settle(&self, entry: &Arc<Entry>, given: HandlerResult, deadline: Instant) -> Result<Success, Failure> {
-        let (entry, tenant) = (Arc::clone(entry), self.registry.tenant());
-        if entry.tool.output_schema.is_none() {
-            return result::settle(&entry.tool, &tenant.limits, given);
-        }
-        let limits = tenant.limits.clone();
-        let deadline = deadline.max(Instant::now() + SETTLING);
-        let settled =
-            self.executor.turns.check(tenant.id, deadline, move || result::settle(&entry.tool, &limits, given.clone()));
-        settled.await.unwrap_or_else(|why| Err(result::unsettled(why)))
+/// Holds a result against what the tool promised. It is here already, so there is some time for that even at the end of the
+/// call's.
+pub(super) async fn settle(
+    turns: &Turns,
+    entry: &Arc<Entry>,
+    tenant: &TenantFacts,
+    given: HandlerResult,
+    deadline: Instant,
+) -> Result<Success, Failure> {
+    if entry.tool.output_schema.is_none() {
+        return result::settle(&entry.tool, &tenant.limits, given);
     }
+    let (entry, limits) = (Arc::clone(entry), tenant.limits.clone());
+    let deadline = deadline.max(Instant::now() + SETTLING);
+    let settled = turns.check(tenant.id, deadline, move || result::settle(&entry.tool, &limits, given.clone()));
+    settled.await.unwrap_or_else(|why| Err(result::unsettled(why)))
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// How long one call of a tool may take.
@@ -156,7 +193,7 @@ fn log(registry: &Registry, request_id: &str, call: &Executed) {
         status = call.outcome.status().as_str(),
         code = match &call.outcome {
             Outcome::Failure(failure) => Some(failure.code),
-            Outcome::Success(_) => None,
+            Outcome::Success(_) | Outcome::Pending(_) => None,
         },
         attempts = call.attempts,
         duration_ms = call.duration_ms,

@@ -5,11 +5,12 @@ use super::remembered::Remembered;
 use crate::domain::{Outcome, TenantFacts, TenantName};
 use crate::egress::Egress;
 use crate::execution::{
-    Answer, CallLog, CrashPoint, Executed, Executor, Journal, Key, Ledger, Natives, Origin, Render, Request, Turns,
+    Answer, CallLog, CrashPoint, Executed, Executor, Journal, Key, Ledger, Natives, NotTaken, Origin, Receipt, Render,
+    Reported, Request, Turns, Underway,
 };
-use crate::registry::Registries;
-use crate::store::Store;
+use crate::registry::{Registries, Registry};
 use crate::store::keys::StoredKey;
+use crate::store::{CallbackToken, Store};
 use crate::telemetry::{CallEnd, Levels, Metrics};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,6 +36,8 @@ pub struct Settings {
     pub lease_grace: Duration,
     /// Where to die, for tests.
     pub crash_at: Option<CrashPoint>,
+    /// Where webhooks reach this service, which asynchronous handlers need.
+    pub public_url: Option<String>,
 }
 
 impl Default for Settings {
@@ -47,6 +50,7 @@ impl Default for Settings {
             call_log: CallLog::default(),
             lease_grace: Duration::from_secs(10),
             crash_at: None,
+            public_url: None,
         }
     }
 }
@@ -62,6 +66,7 @@ pub struct AppState {
     pub(super) compiling: Turns,
     pub(super) journal: Journal,
     pub(super) ledger: Ledger,
+    pub(super) underway: Underway,
     /// What may be the key of a public id.
     pub(super) keys: Remembered<String, Arc<Vec<StoredKey>>>,
     /// The tenants that operators act for.
@@ -75,12 +80,22 @@ pub struct AppState {
 impl AppState {
     /// Puts the service together.
     pub fn new(store: Store, egress: Egress, natives: Natives, settings: Settings) -> Self {
-        let Settings { cached_tenants, stale_lists, serves_metrics, metrics, call_log, lease_grace, crash_at } =
-            settings;
+        let Settings {
+            cached_tenants,
+            stale_lists,
+            serves_metrics,
+            metrics,
+            call_log,
+            lease_grace,
+            crash_at,
+            public_url,
+        } = settings;
+        let underway = Underway::start(store.clone(), public_url.as_deref(), lease_grace, metrics.clone());
         let registries = Registries::new(store.clone(), natives.entries(), cached_tenants).stale_for(stale_lists);
         Self {
             registries: registries.measured_by(metrics.clone()),
-            executor: Executor::new(egress.clone(), natives).measured_by(metrics.clone()),
+            executor: Executor::new(egress.clone(), natives).measured_by(metrics.clone()).noting_in(underway.clone()),
+            underway,
             compiling: Turns::default(),
             journal: Journal::start(store.clone(), call_log, metrics.clone()),
             ledger: Ledger::start(store.clone(), lease_grace, crash_at),
@@ -104,7 +119,7 @@ impl AppState {
         let (executor, journal, metrics) = (self.executor.clone(), self.journal.clone(), self.metrics.clone());
         let work = async move {
             let (tenant, request_id) = (request.registry.tenant().id, request.request_id.clone());
-            let executed = executor.run(request).await;
+            let executed = executor.run_noted(request, &origin).await;
             count(&metrics, &origin, &executed);
             journal.record(tenant, &request_id, &origin, &executed).await;
             executed
@@ -125,6 +140,20 @@ impl AppState {
         let work = async move { Box::pin(ledger.run(&executor, request, &origin, key, &*render)).await };
         let task = self.running.spawn(work.instrument(tracing::Span::current()));
         Ok(task.await.map_err(|why| Problem::internal(&why))??)
+    }
+
+    /// Takes what an asynchronous handler reports, in a task of its own: a webhook that hangs up does not cut it in half.
+    pub(super) async fn take_report(
+        &self,
+        registry: Arc<Registry>,
+        token: CallbackToken,
+        reported: Reported,
+    ) -> Result<Receipt, Problem> {
+        let (executor, underway) = (self.executor.clone(), self.underway.clone());
+        let work = async move { executor.take_report(&underway, &registry, token, reported).await };
+        let task = self.running.spawn(work.instrument(tracing::Span::current()));
+        let taken: Result<Receipt, NotTaken> = task.await.map_err(|why| Problem::internal(&why))?;
+        Ok(taken?)
     }
 
     /// What this process has claimed, for the work beside the requests.
@@ -155,6 +184,7 @@ impl AppState {
     pub fn start_draining(&self) {
         self.draining.store(true, Ordering::Relaxed);
         self.ledger.stop();
+        self.underway.stop();
     }
 
     pub(super) fn is_draining(&self) -> bool {
@@ -168,6 +198,7 @@ impl AppState {
         self.running.wait().await;
         self.journal.finish().await;
         self.ledger.finish().await;
+        self.underway.finish().await;
     }
 }
 
@@ -175,7 +206,7 @@ fn count(metrics: &Metrics, origin: &Origin, executed: &[Executed]) {
     for call in executed {
         let status = call.outcome.status().as_str();
         let code = match &call.outcome {
-            Outcome::Success(_) => None,
+            Outcome::Success(_) | Outcome::Pending(_) => None,
             Outcome::Failure(failure) => Some(failure.code),
         };
         metrics.call_ended(CallEnd { format: origin.format, handler: call.handler, status, code });

@@ -8,7 +8,7 @@ use super::calls::CallRow;
 use super::{PLAN_ANEW, Store, StoreError, Writer};
 use sqlx::Connection as _;
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -198,13 +198,6 @@ pub async fn find(store: &Store, id: &KeyId) -> Result<Option<Known>, StoreError
     );
     let found = found.fetch_optional(&store.pool).await?;
     Ok(found.map(|row| Known { body_hash: row.body_hash, places: row.calls, answer: row.answer, runs: row.runs }))
-}
-
-/// Where the calls of a key stand.
-pub async fn standing(store: &Store, id: &KeyId, places: &[Option<Uuid>]) -> Result<HashMap<Uuid, String>, StoreError> {
-    let calls: Vec<Uuid> = places.iter().copied().flatten().collect();
-    let rows = sqlx::query!("select id, status from calls where tenant_id = $1 and id = any($2)", id.tenant, &calls);
-    Ok(rows.fetch_all(&store.pool).await?.into_iter().map(|row| (row.id, row.status)).collect())
 }
 
 /// Takes over a request that nobody runs any more. `again` are its calls that may run (again); of the others those that were

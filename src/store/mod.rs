@@ -6,6 +6,7 @@
 
 mod availability;
 mod call_append;
+mod callback_token;
 pub mod calls;
 pub mod claims;
 mod error;
@@ -14,6 +15,8 @@ pub mod inspection;
 mod json;
 pub mod keys;
 mod page;
+pub mod pending;
+mod pending_notes;
 pub mod registry;
 pub mod retention;
 mod seal;
@@ -24,6 +27,7 @@ pub mod tools;
 mod writer;
 
 use availability::Availability;
+pub use callback_token::{CallbackToken, UntrustedToken};
 pub use error::{Conflict, StoreError};
 pub use json::Json;
 pub use page::{Page, PageRequest};

@@ -70,7 +70,7 @@ async fn trim(store: &Store) -> Result<u64, StoreError> {
     for tenant in tenants.fetch_all(&store.pool).await? {
         let today = OffsetDateTime::now_utc().replace_time(time::Time::MIDNIGHT);
         let Some(oldest) = today.checked_sub(Duration::days(tenant.days.into())) else { continue };
-        removed += remove(store, tenant.id, first_id(oldest)).await?;
+        removed += remove(store, tenant.id, first_id(oldest), false).await?;
     }
     Ok(removed)
 }
@@ -79,7 +79,7 @@ async fn forget_departed(store: &Store) -> Result<u64, StoreError> {
     let departed = sqlx::query_scalar!("select tenant_id from departed_tenants").fetch_all(&store.pool).await?;
     let mut removed = 0;
     for tenant in departed {
-        removed += remove(store, tenant, Uuid::max()).await?;
+        removed += remove(store, tenant, Uuid::max(), true).await?;
         sqlx::query!("delete from idempotency_keys where tenant_id = $1", tenant).execute(&store.pool).await?;
         // What ran when the tenant went is logged after that, so the note is kept for a day.
         sqlx::query!(
@@ -92,8 +92,9 @@ async fn forget_departed(store: &Store) -> Result<u64, StoreError> {
     Ok(removed)
 }
 
-/// Removes a tenant's records before an id, the oldest first.
-async fn remove(store: &Store, tenant: Uuid, before: Uuid) -> Result<u64, StoreError> {
+/// Removes a tenant's records before an id, the oldest first. Those that are pending end by themselves within a day, so they
+/// stay until then, unless nobody can ask for them any more.
+async fn remove(store: &Store, tenant: Uuid, before: Uuid, pending_too: bool) -> Result<u64, StoreError> {
     let mut removed = 0;
     loop {
         let last = sqlx::query_scalar!(
@@ -104,9 +105,10 @@ async fn remove(store: &Store, tenant: Uuid, before: Uuid) -> Result<u64, StoreE
         );
         let last = last.fetch_optional(&store.pool).await?;
         let gone = sqlx::query!(
-            "delete from calls where tenant_id = $1 and id < $2 and status <> 'running'",
+            "delete from calls where tenant_id = $1 and id < $2 and status <> 'running' and ($3 or status <> 'pending')",
             tenant,
-            last.unwrap_or(before)
+            last.unwrap_or(before),
+            pending_too
         );
         removed += gone.execute(&store.pool).await?.rows_affected();
         if last.is_none() {

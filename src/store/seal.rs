@@ -4,6 +4,7 @@
 //! so a value that is moved elsewhere does not open. The key id says which master key opens it, for rotation.
 
 use super::StoreError;
+use super::callback_token::CallbackKey;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
@@ -54,6 +55,8 @@ impl MasterKey {
 pub struct Vault {
     key_id: [u8; KEY_ID_BYTES],
     cipher: XChaCha20Poly1305,
+    /// Signs the URLs that asynchronous handlers report to.
+    pub(super) callbacks: CallbackKey,
 }
 
 /// Where a sealed value stands.
@@ -74,7 +77,8 @@ impl Place {
 impl Vault {
     /// A vault under one key.
     pub fn new(key: &MasterKey) -> Self {
-        Self { key_id: key.id(), cipher: XChaCha20Poly1305::new(&Key::from(*key.0)) }
+        let callbacks = CallbackKey::derived_from(&key.0);
+        Self { key_id: key.id(), cipher: XChaCha20Poly1305::new(&Key::from(*key.0)), callbacks }
     }
 
     pub(super) fn seal(&self, place: Place, secret: &[u8]) -> Result<Vec<u8>, StoreError> {

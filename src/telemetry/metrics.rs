@@ -51,6 +51,7 @@ catalogue! {
     requests_in_flight: Gauge = Gauge::default(), "http_requests_in_flight", "Requests that are being answered";
     calls: Family<Call, Counter> = Family::default(), "calls", "Answered calls, by what became of them";
     calls_in_flight: Gauge = Gauge::default(), "calls_in_flight", "Calls that are with their handlers";
+    callbacks: Family<Outcome, Counter> = Family::default(), "callbacks", "Reports of asynchronous handlers, by what became of them";
     handlers: Timed<Handler> = timed(), "handler_duration_seconds", "What handlers took, all attempts of a call together";
     snapshot_hits: Counter = Counter::default(), "registry_hits", "Requests that found their tenant's tools in memory";
     snapshot_loads: Family<Outcome, Counter> = Family::default(), "registry_loads", "Times that a tenant's tools were loaded";
@@ -121,6 +122,11 @@ impl Metrics {
     /// A call was answered.
     pub fn call_ended(&self, end: CallEnd) {
         self.0.calls.get_or_create(&Call::from(end)).inc();
+    }
+
+    /// An asynchronous handler reported; the outcome is one of the program's own words.
+    pub fn callback(&self, outcome: &'static str) {
+        self.0.callbacks.get_or_create(&Outcome { outcome }).inc();
     }
 
     /// A call is with its handler.

@@ -66,6 +66,7 @@ pub(crate) fn request(registry: &Arc<Registry>, calls: Vec<ToolCall>, time: Dura
         request_id: "req_1".to_owned(),
         traceparent: None,
         restore: None,
+        respond_async: false,
     }
 }
 
