@@ -98,13 +98,13 @@ impl Executor {
         token: CallbackToken,
         reported: Reported,
     ) -> Result<Receipt, NotTaken> {
-        let taken = Box::pin(self.take(underway, registry, token, reported)).await;
-        underway.0.metrics.callback(match &taken {
+        let receipt = Box::pin(self.take(underway, registry, token, reported)).await;
+        underway.0.metrics.callback(match &receipt {
             Ok(Receipt { repeated: false, .. }) => "taken",
             Ok(Receipt { repeated: true, .. }) => "repeated",
             Err(why) => why.as_str(),
         });
-        taken
+        receipt
     }
 
     async fn take(

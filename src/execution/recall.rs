@@ -124,6 +124,6 @@ mod tests {
 
     #[test]
     fn a_code_is_kept_once() {
-        assert!(std::ptr::eq(code("handler_error"), code(&"handler_error".to_owned())));
+        assert!(std::ptr::eq(code("handler_error"), code(String::from("handler_error").as_str())));
     }
 }

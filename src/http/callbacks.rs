@@ -73,7 +73,7 @@ async fn report(
     AnyBody { content_type, body }: AnyBody<MAX_REPORT>,
 ) -> Result<Response, Problem> {
     let registry = state.registries.get(token.tenant).await?.ok_or_else(|| Problem::not_found("callback"))?;
-    let taken = state.take_report(registry, token, Reported { content_type, body }).await?;
-    let view = ReceiptView { accepted: true, status: taken.status, cancel_requested: taken.cancel_requested };
+    let receipt = state.take_report(registry, token, Reported { content_type, body }).await?;
+    let view = ReceiptView { accepted: true, status: receipt.status, cancel_requested: receipt.cancel_requested };
     Ok(json(StatusCode::OK, render(&view)?, None))
 }

@@ -152,8 +152,8 @@ impl AppState {
         let (executor, underway) = (self.executor.clone(), self.underway.clone());
         let work = async move { executor.take_report(&underway, &registry, token, reported).await };
         let task = self.running.spawn(work.instrument(tracing::Span::current()));
-        let taken: Result<Receipt, NotTaken> = task.await.map_err(|why| Problem::internal(&why))?;
-        Ok(taken?)
+        let receipt: Result<Receipt, NotTaken> = task.await.map_err(|why| Problem::internal(&why))?;
+        Ok(receipt?)
     }
 
     /// What this process has claimed, for the work beside the requests.

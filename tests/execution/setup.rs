@@ -79,13 +79,13 @@ pub(crate) async fn run(registry: &Arc<Registry>, calls: Vec<ToolCall>) -> Vec<E
 pub(crate) fn text(executed: &Executed) -> String {
     match &executed.outcome {
         Outcome::Success(success) => success.content.text(),
-        Outcome::Failure(failure) => panic!("{failure:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
 pub(crate) fn failure(executed: &Executed) -> &Failure {
     match &executed.outcome {
         Outcome::Failure(failure) => failure,
-        Outcome::Success(success) => panic!("{success:?}"),
+        other => panic!("{other:?}"),
     }
 }
