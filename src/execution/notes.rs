@@ -1,4 +1,6 @@
 //! What is written down of calls whose handlers report later: before they are sent, and what is reported. In groups, like the log.
+//!
+//! Such calls are few beside the others, so the writers give their connections back after each group.
 
 use super::journal::PATIENCE;
 use super::lane::{Lane, Write};
@@ -66,7 +68,9 @@ impl Write for Openings {
     const PATIENT: bool = false;
 
     async fn write(&mut self, items: &[Opening]) -> Result<Vec<()>, StoreError> {
-        self.0.open(items).await.map(|()| vec![(); items.len()])
+        let opened = self.0.open(items).await.map(|()| vec![(); items.len()]);
+        self.0.rest();
+        opened
     }
 
     fn heard(&self, _: bool) {}
@@ -84,7 +88,9 @@ impl Write for Reports {
     const PATIENT: bool = true;
 
     async fn write(&mut self, items: &[Report]) -> Result<Vec<bool>, StoreError> {
-        self.0.report(items).await
+        let counted = self.0.report(items).await;
+        self.0.rest();
+        counted
     }
 
     fn heard(&self, _: bool) {}

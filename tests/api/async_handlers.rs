@@ -195,7 +195,13 @@ async fn at_the_deadline_a_call_is_pending_and_its_report_still_counts() {
     let result = hasty.post("/mcp", &mcp).await.with(200)["result"].clone();
     assert!(result["content"][0]["text"].as_str().unwrap().contains("still working"), "{result}");
     assert_ne!(result["isError"], true);
-    for n in 0..3 {
+    // A client that knows an output schema throws a success without structure away, so it is told by the one thing that it heeds.
+    let schema = json!({"output_schema": {"type": "object"}});
+    later.acme.editor.patch("/v1/tools/later", &schema).await.with(200);
+    let result = hasty.post("/mcp", &mcp).await.with(200)["result"].clone();
+    assert!(result["content"][0]["text"].as_str().unwrap().contains("still working"), "{result}");
+    assert_eq!(result["isError"], true);
+    for n in 0..4 {
         let id = later.asked(n).await.header("webhook-id").unwrap().to_owned();
         later.report(&later.callback(n).await, &json!({"error": "no such city"})).await.with(200);
         let logged = later.logged(&id).await;
@@ -276,4 +282,33 @@ async fn a_report_settles_a_call_that_was_lost_sight_of() {
     let call = call.with(200);
     assert_eq!((call["id"].as_str(), &call["result"]["text"]), (Some(id.as_str()), &json!("done all the same")));
     assert_eq!(later.logged(&id).await["result"], call["result"]);
+}
+
+#[tokio::test]
+async fn the_log_keeps_what_is_pending_until_it_has_ended() {
+    let later = Later::set().await;
+    let operator = later.service.operator();
+    operator.put("/v1/tenants/acme", &json!({"limits": {"log_days": 1}})).await.with(200);
+    operator.put("/v1/tenants/long", &json!({"limits": {"log_days": 90}})).await.with(201);
+    later.pending(0).await;
+    let copy = |status: &str, id: &str| {
+        format!(
+            "insert into calls (tenant_id, id, tool, caller, status, repairs, attempts, duration_ms, request_id, key_id, created_at, due_at)
+             select tenant_id, {id}, '{status}', caller, '{status}', repairs, attempts, duration_ms, request_id, key_id, created_at, due_at
+             from calls where tool = 'later'"
+        )
+    };
+    let database = &later.service.database;
+    database.execute(&copy("pending", "id_at(now() - interval '70 hours')")).await;
+    database.execute(&copy("failed", "id_at(now() - interval '71 hours')")).await;
+    let there = async |tool: &str| {
+        let page = later.acme.viewer.get(&format!("/v1/calls?tool={tool}")).await.with(200);
+        page["data"].as_array().unwrap().len()
+    };
+    assert_eq!((there("pending").await, there("failed").await), (1, 1));
+    later.upkeep_until(async || there("failed").await == 0).await;
+    assert_eq!(there("pending").await, 1);
+    // Of a tenant that is gone, nothing is.
+    operator.delete("/v1/tenants/acme").await.with(204);
+    later.upkeep_until(async || !later.service.database.dump().await.contains(",pending,")).await;
 }
