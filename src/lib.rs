@@ -86,6 +86,23 @@
 //!   rejected
 //! ```
 //!
+//! # The way of a call whose result comes later
+//!
+//! A call of an asynchronous handler is written as `running` before it is sent, with or without a key: its report may come before the
+//! handler's 202 is read, and to another replica. The URL that the handler gets names the call and is signed by the vault, so that
+//! nobody is asked about a forged one. Whatever ends the call — the handler's own answer, a report, the end of its time — is one
+//! update that counts only while nothing ended it before, and the caller is told what the log then says. Who waits is woken by the
+//! report if it comes to this process; [`execution::Underway`] asks the log for all others in one query, which also finds the calls
+//! that somebody asked to cancel.
+//!
+//! ```text
+//!             noted, sent              202                  report
+//! (received) ────────────▶ running ──────────▶ pending ──────────────▶ succeeded | failed
+//!                             │                   │  24 hours              ▲
+//!                             │ its time ran out  └───────────▶ timed_out  │
+//!                             └─────────────────────────────▶ unknown ─────┘ report
+//! ```
+//!
 //! # Errors
 //!
 //! Requests fail with problem documents; *tools fail with results*. An unknown tool, an invalid input, a time-out, a refused

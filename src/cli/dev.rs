@@ -26,12 +26,14 @@ pub async fn run(settings: Dev, metrics: Metrics, signals: &mut Signals) -> Resu
     // Before anything else is touched: if the port is taken, most likely a first process is still running.
     let ports = server::bind(&settings.serving).await?;
     let postgres = postgres(&settings);
+    let own_url = Some(welcome::base_url(ports.address()?));
     let Ready { store, url, server, welcome } =
         signals.stopping(prepare(&settings, &postgres, ports.address()?)).await?;
     let keeper = server.map(|server| Keeper::new(server, postgres, store.clone()));
 
     let natives = Natives::built_in().map_err(|faults| Failure::Failed(faults.summary()))?;
-    let service = Service { store, listen: url, egress: Policy::development(), roots: Roots::default(), natives, metrics };
+    let (egress, roots) = (Policy::development(), Roots::default());
+    let service = Service { store, listen: url, egress, roots, natives, metrics, own_url };
     if let Err(failure) = answer::print(&welcome) {
         tracing::warn!(%failure, "nobody reads the welcome"); // the credentials are in the file as well
     }

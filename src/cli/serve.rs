@@ -18,7 +18,8 @@ pub async fn run(settings: Serve, metrics: Metrics, signals: &mut Signals) -> Re
     let ports = server::bind(&settings.serving).await?;
     let store = signals.stopping(prepare(&settings)).await?;
     let listen = settings.listen_url.unwrap_or(settings.database.url);
-    let service = Service { store, listen, egress: settings.egress, roots: settings.egress_roots, natives: Natives::default(), metrics };
+    let (egress, roots, natives) = (settings.egress, settings.egress_roots, Natives::default());
+    let service = Service { store, listen, egress, roots, natives, metrics, own_url: None };
     let address = ports.address()?;
     tracing::info!(%address, ms = began.elapsed().as_millis(), version = env!("CARGO_PKG_VERSION"), "ready");
     server::run(ports, service, &settings.serving, signals).await

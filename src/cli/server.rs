@@ -37,6 +37,8 @@ pub(super) struct Service {
     pub(super) natives: Natives,
     /// Where it counts.
     pub(super) metrics: Metrics,
+    /// Where webhooks reach it, if the settings do not say.
+    pub(super) own_url: Option<String>,
 }
 
 /// The ports that a server has taken.
@@ -79,6 +81,7 @@ pub(super) async fn run(
         lease_grace: serving.lease_grace,
         limiting: serving.limiting.clone(),
         crash_at: serving.crash_at,
+        public_url: serving.public_url.as_ref().map(ToString::to_string).or(service.own_url),
     };
     let state = AppState::new(service.store.clone(), egress, service.natives, settings);
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());

@@ -136,6 +136,10 @@ struct Serving {
     /// How long tool lists are served from memory while the database is away, in milliseconds
     #[arg(long, env = "TOOLHOOK_STALE_LISTS_MS", value_name = "MS", default_value = STALE_LISTS_MS)]
     stale_lists_ms: String,
+    /// Where webhooks reach this service, such as <https://tools.example.com>: asynchronous handlers report to URLs below it, and
+    /// without it there are none; `dev` takes its own address
+    #[arg(long, env = "TOOLHOOK_PUBLIC_URL", value_name = "URL", default_value = "", hide_default_value = true)]
+    public_url: String,
     #[command(flatten)]
     limits: limits::Limits,
     #[command(flatten)]
@@ -187,6 +191,10 @@ impl Serving {
         let stale_lists = given(&self.stale_lists_ms, STALE_LISTS_MS);
         let stale_lists = problems.read("TOOLHOOK_STALE_LISTS_MS", stale_lists, number(0, DAY_MS));
         let limiting = self.limits.check(problems);
+        let public_url = match self.public_url.trim() {
+            "" => Some(None),
+            url => problems.read("TOOLHOOK_PUBLIC_URL", url, problems::public_url).map(Some),
+        };
         let telemetry = self.telemetry.check(problems);
         Some(settings::Serving {
             listen: listen?,
@@ -198,6 +206,7 @@ impl Serving {
             delay: Duration::from_millis(delay?),
             stale_lists: Duration::from_millis(stale_lists?),
             limiting: limiting?,
+            public_url: public_url?,
             telemetry: telemetry?,
         })
     }

@@ -130,6 +130,17 @@ pub(super) fn listen(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// Reads the URL below which webhooks reach this service.
+pub(super) fn public_url(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    let plain = |url: &Url| {
+        url.query().is_none() && url.fragment().is_none() && url.username().is_empty() && url.password().is_none()
+    };
+    url.filter(plain).ok_or_else(|| {
+        "is not where webhooks reach this service: expected https://host, with a path if there is one and nothing behind it".to_owned()
+    })
+}
+
 /// Reads a list of address ranges, separated by commas; a bare address is a range of one.
 pub(super) fn ranges(text: &str) -> Result<Vec<IpNet>, String> {
     let one = |part: &str| {
@@ -203,6 +214,18 @@ mod tests {
         assert!(ports("443,0").is_err());
         assert_eq!(number(1, 9)("9"), Ok(9));
         assert!(number(1, 9)("10").unwrap_err().contains("from 1 to 9"));
+    }
+
+    #[test]
+    fn a_public_url_is_what_paths_can_be_put_behind() {
+        for good in ["https://tools.example.com", "http://10.0.0.1:8080/", "https://example.com/tools"] {
+            assert!(public_url(good).is_ok(), "{good}");
+        }
+        for bad in
+            ["tools.example.com", "ftp://a", "https://", "https://a/?x=1", "https://a/#x", "https://u:hunter2@a/"]
+        {
+            assert!(!public_url(bad).unwrap_err().contains("hunter2"), "{bad}");
+        }
     }
 
     #[test]

@@ -80,6 +80,8 @@ pub struct Serving {
     pub stale_lists: Duration,
     /// What calls may take.
     pub limiting: Limiting,
+    /// Where webhooks reach this service; none if nobody said.
+    pub public_url: Option<Url>,
     /// Where operators look.
     pub telemetry: Telemetry,
 }

@@ -83,6 +83,11 @@ impl CallStatus {
         }
     }
 
+    /// Whether its end is still to come.
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Running | Self::Pending)
+    }
+
     /// Reads a name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|status| status.as_str() == name)
@@ -94,6 +99,8 @@ impl CallStatus {
 pub enum Outcome {
     /// [`CallStatus::Succeeded`].
     Success(Success),
+    /// [`CallStatus::Pending`]: the handler took it and reports later. What the model is told meanwhile.
+    Pending(String),
     /// Any of the ways not to succeed.
     Failure(Failure),
 }
@@ -179,6 +186,7 @@ impl Outcome {
     pub const fn status(&self) -> CallStatus {
         match self {
             Self::Success(_) => CallStatus::Succeeded,
+            Self::Pending(_) => CallStatus::Pending,
             Self::Failure(failure) => failure.status,
         }
     }

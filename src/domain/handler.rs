@@ -115,6 +115,9 @@ pub enum HandlerKind {
         url: String,
         /// Whether the body of an error answer reaches the model.
         error_body: Option<ErrorBody>,
+        /// Whether it may answer 202 and report later.
+        #[serde(rename = "async", default, skip_serializing_if = "is_not")]
+        asynchronous: bool,
     },
     /// Rust code that was registered with the library.
     Native {
@@ -133,7 +136,17 @@ pub enum ErrorBody {
     Hide,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+const fn is_not(said: &bool) -> bool {
+    !*said
+}
+
 impl HandlerKind {
+    /// Whether it may answer that the result comes later.
+    pub const fn is_asynchronous(&self) -> bool {
+        matches!(self, Self::Webhook { asynchronous: true, .. })
+    }
+
     /// The name on the wire.
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -175,11 +188,9 @@ impl<'a> HandlerDraft<'a> {
                 secrets.headers = read_headers(&mut reader, stored, moved);
                 secrets.signing_secret = read_signing_secret(&mut reader, stored);
                 secrets.previous_signing_secret = stored.and_then(|stored| stored.previous_signing_secret.clone());
-                if reader.optional("async", "a boolean") == Some(true) {
-                    reader.fault("async", "asynchronous handlers are not available in this version");
-                }
+                let asynchronous = reader.optional("async", "a boolean").unwrap_or_default();
                 let error_body = reader.optional("error_body", "\"show\", \"hide\" or null");
-                read_url(&mut reader).map(|url| HandlerKind::Webhook { url, error_body })
+                read_url(&mut reader).map(|url| HandlerKind::Webhook { url, error_body, asynchronous })
             }
             Some("native") => {
                 let function = reader.text("function", 64, true);

@@ -35,6 +35,8 @@ struct HandlerMembers<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     error_body: Option<ErrorBody>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    r#async: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     function: Option<&'a str>,
     timeout_ms: u32,
     max_attempts: u32,
@@ -42,9 +44,11 @@ struct HandlerMembers<'a> {
 
 impl<'a> HandlerMembers<'a> {
     fn of(name: Option<&'a str>, handler: &'a Handler) -> Self {
-        let (url, error_body, function) = match &handler.kind {
-            HandlerKind::Webhook { url, error_body } => (Some(url.as_str()), *error_body, None),
-            HandlerKind::Native { function } => (None, None, Some(function.as_str())),
+        let (url, error_body, r#async, function) = match &handler.kind {
+            HandlerKind::Webhook { url, error_body, asynchronous } => {
+                (Some(url.as_str()), *error_body, Some(*asynchronous), None)
+            }
+            HandlerKind::Native { function } => (None, None, None, Some(function.as_str())),
         };
         let secrets = &handler.secrets;
         Self {
@@ -54,6 +58,7 @@ impl<'a> HandlerMembers<'a> {
             headers: url.map(|_| secrets.headers.keys().map(|name| (name.as_str(), MASK)).collect()),
             signing_secret: secrets.signing_secret.as_ref().map(|_| MASK),
             error_body,
+            r#async,
             function,
             timeout_ms: handler.timeout_ms,
             max_attempts: handler.max_attempts,

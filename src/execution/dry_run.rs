@@ -1,5 +1,6 @@
 //! What running a call would send, without sending it.
 
+use super::callback_url::Callback;
 use super::check::{self, Unfit};
 use super::job::Job;
 use super::turns::NoResult;
@@ -106,18 +107,24 @@ pub(super) async fn dry_run(
         }
     };
     let (request, egress) = match &entry.handler.kind {
-        HandlerKind::Webhook { url, .. } => {
+        HandlerKind::Webhook { url, asynchronous, .. } => {
             let no_context = Object::new();
             let context = context.unwrap_or(&no_context);
             let request = match (&input, Url::parse(url)) {
                 (Some(input), Ok(url)) => {
                     let deadline = Instant::now() + run::allowance(entry, &registry.tenant().limits);
                     let (id, tenant) = (Uuid::now_v7(), registry.tenant());
-                    sample(&Job { id, entry, tenant, input, context, traceparent, deadline }, url)?.into()
+                    let callback = executor.sample_callback().filter(|_| *asynchronous);
+                    let callback = callback.as_ref();
+                    sample(&Job { id, entry, tenant, input, context, traceparent, deadline, callback }, url)?.into()
                 }
                 _ => None,
             };
-            (request, verdict(executor, url).await)
+            let verdict = match verdict(executor, url).await {
+                allowed if allowed.allowed && *asynchronous && executor.sample_callback().is_none() => no_callback(),
+                other => other,
+            };
+            (request, verdict)
         }
         HandlerKind::Native { function } => (None, native(executor, entry, function)),
     };
@@ -146,6 +153,17 @@ async fn verdict(executor: &Executor, url: &str) -> EgressVerdict {
             EgressVerdict { allowed: verdict.allowed, reason: verdict.reason }
         }
         Err(why) => EgressVerdict { allowed: false, reason: Some(format!("the URL {why}")) },
+    }
+}
+
+fn no_callback() -> EgressVerdict {
+    let reason = "the handler is asynchronous and TOOLHOOK_PUBLIC_URL is not set, so it cannot be told where to report";
+    EgressVerdict { allowed: false, reason: Some(reason.to_owned()) }
+}
+
+impl Executor {
+    fn sample_callback(&self) -> Option<Callback> {
+        Some(self.underway.as_ref()?.0.urls.as_ref()?.sample())
     }
 }
 

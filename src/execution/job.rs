@@ -1,5 +1,6 @@
 //! One checked call on its way to its handler.
 
+use super::callback_url::Callback;
 use super::result::HandlerResult;
 use crate::domain::Failure;
 use crate::domain::json::Object;
@@ -16,6 +17,8 @@ pub(super) struct Job<'a> {
     pub(super) context: &'a Object,
     pub(super) traceparent: Option<&'a str>,
     pub(super) deadline: Instant,
+    /// Where an asynchronous handler may report.
+    pub(super) callback: Option<&'a Callback>,
 }
 
 /// What a handler made of it.

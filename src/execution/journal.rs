@@ -62,8 +62,11 @@ impl Journal {
 
     /// Logs the answered calls of one request: on return they are committed, if the log is durable.
     pub async fn record(&self, tenant: Uuid, request_id: &str, origin: &Origin, executed: &[Executed]) {
-        let calls: Vec<Record> =
-            executed.iter().map(|call| Record { tenant, call: record::answered(call, request_id, origin) }).collect();
+        let record = |call: &Executed| Record { tenant, call: record::answered(call, request_id, origin) };
+        let calls: Vec<Record> = executed.iter().filter(|call| !call.in_log).map(record).collect();
+        if calls.is_empty() {
+            return;
+        }
         let bytes = calls.iter().map(|record| record.call.bytes()).sum();
         let told = self.lane.put(calls, bytes);
         let Ok(told) = tokio::time::timeout(PATIENCE, told).await else {

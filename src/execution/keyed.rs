@@ -1,12 +1,15 @@
 //! Requests with an idempotency key: the first one runs, its repeats get its answer.
 
+use super::awaited::Logged;
 use super::journal::PATIENCE;
 use super::ledger::{CrashPoint, Ledger};
-use super::prepared::Prepared;
+use super::prepared::{Checked, Prepared};
 use super::{Executed, Executor, Origin, Request, record, run, unanswered};
 use crate::domain::{CallStatus, Outcome};
 use crate::store::StoreError;
 use crate::store::claims::{self, Claim, Finish, KeyId, Known};
+use crate::store::pending::{self, Recalled};
+use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -152,55 +155,61 @@ impl Work<'_> {
         Ok(self.ledger.claim(claim).await?.then_some(lease))
     }
 
-    /// Takes over what nobody runs any more. Calls that may have run and must not run twice are answered as unknown; those that
-    /// were never sent run now, and so do those whose tool says that they may.
+    /// Takes over what nobody runs any more. Calls that were never sent run now, and so do those that may have run if their tool says
+    /// that they may again. All others are answered as the log has them: as unknown, as pending, or as their handler reported.
     async fn take_over(&self, prepared: &mut Prepared, places: &[Option<Uuid>]) -> Result<Option<Uuid>, Refusal> {
         if places.len() != prepared.checked.len() {
             return Err(Refusal::OtherBody); // the same text, read by a newer version of the service
         }
         let (lease, store) = (Uuid::now_v7(), &self.ledger.0.store);
-        let stand = claims::standing(store, &self.id, places).await?;
-        let mut again = Vec::new();
-        let mut lost = Vec::new();
-        for (checked, id) in prepared.checked.iter().zip(places) {
-            let Some(id) = id else { continue };
-            let never_sent = stand.get(id).is_some_and(|status| status == CallStatus::Rejected.as_str());
-            if checked.input.is_ok() && (never_sent || checked.may_repeat()) {
-                again.push(*id);
-            } else if !never_sent {
-                lost.push(checked.place);
-            }
-        }
+        let ids: Vec<Uuid> = places.iter().copied().flatten().collect();
+        let stand = pending::recall(store, self.id.tenant, &ids).await?;
+        let calls = prepared.checked.iter().zip(places);
+        let again = calls.filter_map(|(checked, id)| id.filter(|id| runs_again(checked, stand.get(id))));
+        let again: Vec<Uuid> = again.collect();
         let told = unanswered::lost_sight();
         // What runs again may take as long as all of it.
         let time = prepared.longest() + self.ledger.grace();
         if !claims::take_over(store, &self.id, lease, time, &again, (told.code, &told.message)).await? {
             return Ok(None);
         }
+        // Asked once more, for a report may have come meanwhile: what has ended is not run again.
+        let stand: HashMap<Uuid, Recalled> = pending::recall(store, self.id.tenant, &ids).await?;
         for (checked, id) in prepared.checked.iter_mut().zip(places) {
             checked.left_out = id.is_none();
             checked.id = id.unwrap_or(checked.id);
-            if lost.contains(&checked.place) {
-                checked.input = Err(unanswered::lost_sight());
+            let runs = |known: &&Recalled| known.status == CallStatus::Running.as_str();
+            match id.and_then(|id| stand.get(&id)) {
+                Some(known) if !runs(&known) => {
+                    checked.known = Some(known.clone());
+                    prepared.progress.begin(checked.place); // whoever gives up finds that it is not as if it had never come
+                }
+                None if id.is_some_and(|id| !again.contains(&id)) => checked.input = Err(unanswered::lost_sight()),
+                _ => {}
             }
         }
         Ok(Some(lease))
     }
 
     /// Runs what is claimed, and writes its end before it is answered.
-    async fn carry_out(self, prepared: Prepared, lease: Uuid) -> Result<Answer, Refusal> {
+    async fn carry_out(self, mut prepared: Prepared, lease: Uuid) -> Result<Answer, Refusal> {
         let ledger = self.ledger;
+        let underway = self.executor.underway.clone();
+        prepared.logged = underway.map(|underway| Logged { underway, origin: self.origin.clone(), lease: Some(lease) });
         let holding = ledger.hold(self.id.clone(), lease, &prepared);
         ledger.crash(CrashPoint::AfterClaim);
         if ledger.is_stopping() {
-            claims::release(&ledger.0.store, &self.id, lease).await?;
+            if prepared.chosen().all(|checked| checked.known.is_none()) {
+                claims::release(&ledger.0.store, &self.id, lease).await?;
+            } // else the lease runs out, and what is known stays so
             return Err(Refusal::Stopping);
         }
         let request_id = prepared.request_id.clone();
         let mut executed = Box::pin(run::run(self.executor, prepared)).await;
         ledger.crash(CrashPoint::BeforeFinish);
         let answer = (self.render)(&executed);
-        let calls = executed.iter().map(|call| record::answered(call, &request_id, self.origin)).collect();
+        let calls = executed.iter().filter(|call| !call.in_log);
+        let calls = calls.map(|call| record::answered(call, &request_id, self.origin)).collect();
         let end = Finish { id: self.id.clone(), lease, answer: answer.clone(), calls };
         let held = ledger.end(end, &executed, PATIENCE).await;
         ledger.crash(CrashPoint::AfterFinish);
@@ -218,9 +227,22 @@ impl Work<'_> {
         if let Some(answer) = now.and_then(|known| known.answer) {
             return Ok(Answer::Replayed(answer));
         }
-        for call in executed.iter_mut().filter(|call| call.outcome.status() != CallStatus::Rejected) {
+        let ended_by_us = |call: &&mut Executed| !call.in_log && call.outcome.status() != CallStatus::Rejected;
+        for call in executed.iter_mut().filter(ended_by_us) {
             call.outcome = Outcome::Failure(unanswered::lost_sight());
         }
         Ok(Answer::First((self.render)(&executed)))
     }
+}
+
+/// Whether a call of a request that is taken over runs now. What was cancelled does not.
+fn runs_again(checked: &Checked, known: Option<&Recalled>) -> bool {
+    let status = known.and_then(|known| CallStatus::parse(&known.status));
+    let wanted = checked.input.is_ok() && known.is_none_or(|known| !known.cancel_requested);
+    wanted
+        && match status {
+            Some(CallStatus::Rejected) => true, // it was never sent
+            Some(CallStatus::Running | CallStatus::Unknown) | None => checked.may_repeat(),
+            Some(_) => false,
+        }
 }

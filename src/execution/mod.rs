@@ -16,12 +16,19 @@
 //! 6. `result` and `clip`: what the tool promised about its results, and how much of a text reaches the model.
 //! 7. [`Journal`]: an answered call is in the log.
 //!
+//! Calls whose handlers report later go through `awaited`, which notes them before they are sent and waits for `callback`; every call
+//! that this process is at work on is in [`Underway`], where `cancel` finds it.
+//!
 //! A request that comes with a key goes through [`Ledger`]: its calls are claimed in the database before anything is sent,
 //! its repeats get its answer, and what a dead replica left behind becomes `unknown` in [`upkeep`].
 //!
 //! What is absent here: status codes of our own API, and any provider's shapes.
 
 mod answer;
+mod awaited;
+mod callback;
+mod callback_url;
+mod cancel;
 mod check;
 mod clip;
 mod decode;
@@ -34,8 +41,10 @@ mod lane;
 mod ledger;
 mod limiting;
 pub mod native;
+mod notes;
 mod plan;
 mod prepared;
+mod recall;
 mod record;
 mod repair;
 mod result;
@@ -44,9 +53,12 @@ mod run;
 mod told;
 mod turns;
 mod unanswered;
+mod underway;
 pub mod upkeep;
 mod webhook;
 
+pub use callback::{NotTaken, Receipt, Reported};
+pub use cancel::Cancelled;
 pub use dry_run::{DryRequest, DryRun, EgressVerdict, Misfit, Validation};
 pub use journal::{CallLog, Journal, Origin};
 pub use keyed::{Answer, Key, Refusal, Render};
@@ -55,6 +67,7 @@ pub use limiting::{Admission, Breaking, Limiting, TooMuch};
 pub use native::{NativeHandler, Natives};
 pub use result::HandlerResult;
 pub use turns::{NoResult, Turns};
+pub use underway::Underway;
 
 use crate::domain::json::Object;
 use crate::domain::options::ResultType;
@@ -75,6 +88,7 @@ pub struct Executor {
     metrics: Metrics,
     turns: Turns,
     limiter: Limiter,
+    underway: Option<Underway>,
 }
 
 /// A model's calls, and what they run against.
@@ -96,6 +110,8 @@ pub struct Request {
     pub restore: Option<Restore>,
     /// What it was admitted to by [`Executor::admit`].
     pub admission: Admission,
+    /// Whether the caller does not wait for handlers that report later.
+    pub respond_async: bool,
 }
 
 /// Maps arguments that a model sent under a format's declaration of a tool to the tool's stored schema.
@@ -125,6 +141,8 @@ pub struct Executed {
     pub repairs: Vec<String>,
     /// What kind of handler ran it; nothing if none did.
     pub handler: Option<&'static str>,
+    /// Whether the log has its end already, or that it is pending.
+    pub in_log: bool,
 }
 
 impl Executed {
@@ -138,7 +156,7 @@ impl Executor {
     /// Sends through `egress`, and knows these native handlers.
     pub fn new(egress: Egress, natives: Natives) -> Self {
         let (metrics, limiter) = (Metrics::default(), Limiter::new(Limiting::default(), Metrics::default()));
-        Self { egress, natives, metrics, turns: Turns::default(), limiter }
+        Self { egress, natives, metrics, turns: Turns::default(), limiter, underway: None }
     }
 
     /// The same, counted in these metrics.
@@ -160,6 +178,12 @@ impl Executor {
         self.limiter.admit(tenant, calls).await
     }
 
+    /// The same with a log, which calls of asynchronous handlers need, and by which calls can be cancelled.
+    #[must_use]
+    pub fn noting_in(self, underway: Underway) -> Self {
+        Self { underway: Some(underway), ..self }
+    }
+
     /// The native handlers, whose [`Natives::entries`] belong into every registry.
     pub const fn natives(&self) -> &Natives {
         &self.natives
@@ -169,6 +193,15 @@ impl Executor {
     /// does not panic. Dropping it cuts calls off half-way, so it belongs into a task of its own.
     pub async fn run(&self, request: Request) -> Vec<Executed> {
         let prepared = prepared::Prepared::of(&self.turns, request).await;
+        Box::pin(run::run(self, prepared)).await
+    }
+
+    /// The same for calls that were made through the service: they can be cancelled, and their handlers may report later.
+    pub async fn run_noted(&self, request: Request, origin: &Origin) -> Vec<Executed> {
+        let mut prepared = prepared::Prepared::of(&self.turns, request).await;
+        let noted =
+            |underway: &Underway| awaited::Logged { underway: underway.clone(), origin: origin.clone(), lease: None };
+        prepared.logged = self.underway.as_ref().map(noted);
         Box::pin(run::run(self, prepared)).await
     }
 

@@ -1,13 +1,16 @@
 //! Calls that were looked at and not yet run: what a request that comes with a key claims before anything is sent.
 
+use super::awaited::Logged;
 use super::check::{self, Input, Unfit};
 use super::limiting::Admission;
 use super::run::allowance;
 use super::turns::{NoResult, Turns};
+use super::underway::Announced;
 use super::{Request, Restore, plan, unanswered};
 use crate::domain::json::Object;
 use crate::domain::{Failure, ToolCall};
 use crate::registry::{Entry, Registry};
+use crate::store::pending::Recalled;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -24,6 +27,10 @@ pub(super) struct Prepared {
     pub(super) traceparent: Option<String>,
     pub(super) progress: Arc<Progress>,
     pub(super) admission: Admission,
+    /// Whether pending calls are answered as that instead of being waited for.
+    pub(super) respond_async: bool,
+    /// None where there is no log.
+    pub(super) logged: Option<Logged>,
 }
 
 /// A call that was looked at.
@@ -37,6 +44,8 @@ pub(super) struct Checked {
     pub(super) duration: Duration,
     /// It is neither run nor answered.
     pub(super) left_out: bool,
+    /// What the log says of it: then it is not run, but answered so.
+    pub(super) known: Option<Recalled>,
 }
 
 /// Which calls were begun, and whether more may be.
@@ -55,6 +64,11 @@ impl Progress {
         !self.stopped.load(Ordering::SeqCst)
     }
 
+    /// Whether a call may have begun.
+    pub(super) fn has_begun(&self, place: usize) -> bool {
+        self.begun.get(place).is_some_and(|begun| begun.load(Ordering::SeqCst))
+    }
+
     /// Lets no more calls begin, and says of each whether it may have begun.
     pub(super) fn stop(&self) -> Vec<bool> {
         self.stopped.store(true, Ordering::SeqCst);
@@ -65,7 +79,17 @@ impl Progress {
 impl Prepared {
     /// Looks at every call of a request.
     pub(super) async fn of(turns: &Turns, request: Request) -> Self {
-        let Request { registry, calls, context, deadline, request_id, traceparent, restore, mut admission } = request;
+        let Request {
+            registry,
+            calls,
+            context,
+            deadline,
+            request_id,
+            traceparent,
+            restore,
+            mut admission,
+            respond_async,
+        } = request;
         let mut checked = Vec::with_capacity(calls.len());
         for (place, call) in calls.into_iter().enumerate() {
             let look = Look { turns, registry: &registry, deadline, restore };
@@ -75,8 +99,26 @@ impl Prepared {
         }
         let begun = checked.iter().map(|_| AtomicBool::new(false)).collect();
         let progress = Arc::new(Progress { begun, stopped: AtomicBool::new(false) });
-        let context = context.unwrap_or_default();
-        Self { registry, checked, context, deadline, request_id, traceparent, progress, admission }
+        let (context, logged) = (context.unwrap_or_default(), None);
+        Self {
+            registry,
+            checked,
+            context,
+            deadline,
+            request_id,
+            traceparent,
+            progress,
+            admission,
+            respond_async,
+            logged,
+        }
+    }
+
+    /// Notes the calls that are in the log before they are sent, so that they can be cancelled before that.
+    pub(super) fn announce(&self) -> Option<Announced> {
+        let logged = self.logged.as_ref().filter(|logged| logged.lease.is_some())?;
+        let to_run = self.chosen().filter(|checked| checked.input.is_ok() && checked.known.is_none());
+        Some(logged.underway.announce(self.registry.tenant().id, to_run.map(|checked| checked.id).collect()))
     }
 
     /// Leaves calls of unknown tools to the caller.
@@ -141,7 +183,7 @@ impl Look<'_> {
             Err(unknown) => Err(unknown.clone()),
         };
         let (id, call, entry, duration) = (Uuid::now_v7(), Arc::unwrap_or_clone(call), entry.ok(), began.elapsed());
-        Checked { id, place, call, entry, input, duration, left_out: false }
+        Checked { id, place, call, entry, input, duration, left_out: false, known: None }
     }
 
     async fn input(

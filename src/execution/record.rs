@@ -1,11 +1,13 @@
 //! A call as the log has it.
 
 use super::prepared::Checked;
-use super::{Executed, Origin};
-use crate::domain::{CallStatus, Outcome, Success};
+use super::{Executed, Origin, unanswered};
+use crate::domain::{CallStatus, Content, Outcome, Success};
 use crate::store::calls::CallRow;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
+use std::borrow::Cow;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -13,6 +15,7 @@ use uuid::Uuid;
 pub(super) fn answered(call: &Executed, request_id: &str, origin: &Origin) -> CallRow {
     let (result, failure) = match &call.outcome {
         Outcome::Success(success) => (Some(success), None),
+        Outcome::Pending(_) => (None, None),
         Outcome::Failure(failure) => (None, Some(failure)),
     };
     CallRow {
@@ -34,7 +37,35 @@ pub(super) fn answered(call: &Executed, request_id: &str, origin: &Origin) -> Ca
         request_id: request_id.to_owned(),
         key_id: origin.key_id.clone(),
         created_at: began(call.id),
+        cancel_requested: failure.is_some_and(|failure| failure.code == unanswered::CANCELLED),
     }
+}
+
+/// A call of an asynchronous handler that is about to be sent.
+pub(super) fn running(call: &Executed, request_id: &str, origin: &Origin) -> CallRow {
+    CallRow {
+        status: CallStatus::Running.as_str().to_owned(),
+        error_code: None,
+        error_message: None,
+        ..answered(call, request_id, origin)
+    }
+}
+
+/// The picture that a call gave, which its result in the log has no place for.
+pub(super) fn picture(call: &Executed) -> Option<Box<RawValue>> {
+    match &call.outcome {
+        Outcome::Success(Success { content: Content::Image { media_type, base64 }, .. }) => {
+            to_raw_value(&Picture { media_type: media_type.into(), base64: base64.into() }).ok()
+        }
+        _ => None,
+    }
+}
+
+/// A picture as it is kept.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Picture<'a> {
+    pub(super) media_type: Cow<'a, str>,
+    pub(super) base64: Cow<'a, str>,
 }
 
 /// A call before it is sent: running, or refused already.
@@ -62,11 +93,12 @@ pub(super) fn claimed(checked: &Checked, request_id: &str, origin: &Origin) -> C
         request_id: request_id.to_owned(),
         key_id: origin.key_id.clone(),
         created_at: began(checked.id),
+        cancel_requested: false,
     }
 }
 
 /// When a call began: what its id says, so that a range of time is a range of ids.
-fn began(id: Uuid) -> OffsetDateTime {
+pub(super) fn began(id: Uuid) -> OffsetDateTime {
     let (seconds, nanos) = id.get_timestamp().map_or((0, 0), |time| time.to_unix());
     let whole = i64::try_from(seconds).ok().and_then(|seconds| OffsetDateTime::from_unix_timestamp(seconds).ok());
     whole.unwrap_or(OffsetDateTime::UNIX_EPOCH) + std::time::Duration::from_nanos(nanos.into())

@@ -73,11 +73,21 @@ pub(super) fn settle(tool: &Tool, tenant: &TenantLimits, given: HandlerResult) -
             ),
         ));
     }
-    let (content, truncated) = match cap(tool.limits.max_result_chars, tenant) {
+    Ok(within(cap(tool.limits.max_result_chars, tenant), HandlerResult { content, data }))
+}
+
+/// A result of a tool that is not there any more: nothing is promised about it, and the tenant's own cap holds.
+pub(super) fn bounded(tenant: &TenantLimits, given: HandlerResult) -> Success {
+    within(cap(ResultCap::Inherit, tenant), given)
+}
+
+fn within(cap: Option<u32>, given: HandlerResult) -> Success {
+    let HandlerResult { content, data } = given;
+    let (content, truncated) = match cap {
         Some(cap) => cut(content, cap),
         None => (content, false),
     };
-    Ok(Success { content, data, truncated })
+    Success { content, data, truncated }
 }
 
 /// A result that could not be held against the output schema.

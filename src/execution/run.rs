@@ -1,13 +1,16 @@
 //! The way of a request's checked calls: they are planned, and each is answered.
 
+use super::awaited::Logged;
+use super::callback_url::Callback;
 use super::job::{Job, Ran};
 use super::limiting::TenantGate;
 use super::prepared::{Checked, Prepared, Progress};
+use super::turns::Turns;
 use super::{Executed, Executor, HandlerResult, plan, result, told, unanswered, webhook};
 use crate::domain::handler::HandlerKind;
 use crate::domain::json::Object;
 use crate::domain::limits::MAX_TIMEOUT_MS;
-use crate::domain::{Failure, Outcome, Success, TenantLimits};
+use crate::domain::{Failure, Outcome, Success, TenantFacts, TenantLimits};
 use crate::registry::{Entry, Registry};
 use crate::telemetry::traces;
 use futures_util::{FutureExt as _, StreamExt as _, stream};
@@ -24,21 +27,46 @@ pub(super) const MAX_CONCURRENT: usize = 32;
 const SETTLING: Duration = Duration::from_secs(2);
 
 /// What all calls of a request share.
-struct Shared<'a> {
+pub(super) struct Shared<'a> {
     executor: &'a Executor,
-    registry: &'a Registry,
+    pub(super) registry: &'a Registry,
     context: Object,
-    deadline: Instant,
+    pub(super) deadline: Instant,
+    pub(super) request_id: String,
     traceparent: Option<String>,
-    progress: Arc<Progress>,
+    pub(super) progress: Arc<Progress>,
     gate: Arc<TenantGate>,
+    pub(super) respond_async: bool,
+    pub(super) logged: Option<Logged>,
+}
+
+/// A checked call that may run.
+#[derive(Clone, Copy)]
+pub(super) struct Due<'a> {
+    pub(super) id: Uuid,
+    /// Where it stands in its request.
+    pub(super) place: usize,
+    pub(super) entry: &'a Arc<Entry>,
+    pub(super) input: &'a Object,
 }
 
 pub(super) async fn run(executor: &Executor, prepared: Prepared) -> Vec<Executed> {
     let plan = plan::batches(prepared.chosen().map(Checked::runs_alone));
-    let Prepared { registry, checked, context, deadline, request_id, traceparent, progress, admission } = prepared;
-    let gate = executor.limiter.tenant(registry.tenant()).await;
-    let shared = Shared { executor, registry: &registry, context, deadline, traceparent, progress, gate };
+    let _announced = prepared.announce();
+    let gate = executor.limiter.tenant(prepared.registry.tenant()).await;
+    let (checked, admission, registry) = (prepared.checked, prepared.admission, &prepared.registry);
+    let shared = Shared {
+        executor,
+        registry,
+        context: prepared.context,
+        deadline: prepared.deadline,
+        request_id: prepared.request_id,
+        traceparent: prepared.traceparent,
+        progress: prepared.progress,
+        gate,
+        respond_async: prepared.respond_async,
+        logged: prepared.logged,
+    };
 
     let mut left = plan.last().map_or(0, |batch| batch.end);
     let mut waiting = checked.into_iter().filter(|checked| !checked.left_out);
@@ -55,7 +83,7 @@ pub(super) async fn run(executor: &Executor, prepared: Prepared) -> Vec<Executed
         executed.extend(done.into_iter().map(|(_, done)| done));
     }
     for call in &executed {
-        log(&registry, &request_id, call);
+        log(registry, &shared.request_id, call);
     }
     executed
 }
@@ -71,7 +99,7 @@ impl Shared<'_> {
 
     /// Runs one call, if it may run, and answers it in any case.
     async fn execute(&self, checked: Checked) -> Executed {
-        let Checked { id, place, call, entry, input, mut duration, left_out: _ } = checked;
+        let Checked { id, place, call, entry, input, mut duration, left_out: _, known } = checked;
         let mut executed = Executed {
             id,
             call,
@@ -83,7 +111,13 @@ impl Shared<'_> {
             duration_ms: 0,
             repairs: Vec::new(),
             handler: entry.as_ref().map(|entry| entry.handler.kind.as_str()),
+            in_log: false,
         };
+        if let Some(known) = known {
+            self.answer_known(&mut executed, entry.as_ref(), &known).await;
+            return executed;
+        }
+        executed.duration_ms = millis(duration);
         match (entry, input) {
             (_, Err(refused)) => {
                 if refused.code == "rate_limited" {
@@ -93,28 +127,31 @@ impl Shared<'_> {
             }
             (Some(entry), Ok(input)) => {
                 let began = Instant::now();
-                if began < self.deadline {
-                    (executed.outcome, executed.attempts) =
-                        self.dispatch_guarded(id, place, &entry, &input.object).await;
-                }
-                duration += began.elapsed();
                 executed.input = Some(entry.tool.input_schema.masked(&input.object));
                 executed.repairs = input.repairs;
+                if began < self.deadline {
+                    self.run_watched(&mut executed, Due { id, place, entry: &entry, input: &input.object }).await;
+                }
+                duration += began.elapsed();
             }
             (None, Ok(_)) => {} // no input is read without a tool
         }
-        executed.duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        // What is in the log already is answered as it stands there.
+        if !executed.in_log {
+            executed.duration_ms = millis(duration);
+        }
         executed
     }
 
     /// Whatever breaks inside one call ends that call alone.
-    async fn dispatch_guarded(&self, id: Uuid, place: usize, entry: &Arc<Entry>, input: &Object) -> (Outcome, u32) {
-        let work = AssertUnwindSafe(Box::pin(self.dispatch(id, place, entry, input)));
+    pub(super) async fn dispatch_guarded(&self, due: Due<'_>, callback: Option<&Callback>) -> (Outcome, u32) {
+        let work = AssertUnwindSafe(Box::pin(self.dispatch(due, callback)));
         work.catch_unwind().await.unwrap_or_else(|_| (Outcome::Failure(unanswered::broken(true)), 1))
     }
 
     /// Sends a call to its handler when its turn has come.
-    async fn dispatch(&self, id: Uuid, place: usize, entry: &Arc<Entry>, input: &Object) -> (Outcome, u32) {
+    async fn dispatch(&self, due: Due<'_>, callback: Option<&Callback>) -> (Outcome, u32) {
+        let Due { id, place, entry, input } = due;
         let tenant = self.registry.tenant();
         let deadline = self.deadline.min(Instant::now() + allowance(entry, &tenant.limits));
         let (metrics, limiter) = (&self.executor.metrics, &self.executor.limiter);
@@ -128,9 +165,9 @@ impl Shared<'_> {
         let (_in_flight, began) = (metrics.call_in_flight(), Instant::now());
         let own = traces::traceparent(&Span::current());
         let (context, traceparent) = (&self.context, own.as_deref().or(self.traceparent.as_deref()));
-        let job = Job { id, entry, tenant, input, context, traceparent, deadline };
+        let job = Job { id, entry, tenant, input, context, traceparent, deadline, callback };
         let Ran { result, attempts } = match &entry.handler.kind {
-            HandlerKind::Webhook { url, error_body } => {
+            HandlerKind::Webhook { url, error_body, .. } => {
                 webhook::call((&self.executor.egress, limiter), &job, pass, url, *error_body).await
             }
             HandlerKind::Native { function } => {
@@ -139,7 +176,7 @@ impl Shared<'_> {
             }
         };
         let outcome = match result {
-            Ok(given) => self.settle(entry, given, deadline).await,
+            Ok(given) => settle(&self.executor.turns, entry, tenant, given, deadline).await,
             Err(failure) => Err(failure),
         };
         let outcome = outcome.map_or_else(Outcome::Failure, Outcome::Success);
@@ -148,20 +185,26 @@ impl Shared<'_> {
     }
 }
 
-impl Shared<'_> {
-    /// Holds a result against what the tool promised. It is here already, so there is some time for that even at the end
-    /// of the call's.
-    async fn settle(&self, entry: &Arc<Entry>, given: HandlerResult, deadline: Instant) -> Result<Success, Failure> {
-        let (entry, tenant) = (Arc::clone(entry), self.registry.tenant());
-        if entry.tool.output_schema.is_none() {
-            return result::settle(&entry.tool, &tenant.limits, given);
-        }
-        let limits = tenant.limits.clone();
-        let deadline = deadline.max(Instant::now() + SETTLING);
-        let settled =
-            self.executor.turns.check(tenant.id, deadline, move || result::settle(&entry.tool, &limits, given.clone()));
-        settled.await.unwrap_or_else(|why| Err(result::unsettled(why)))
+/// Holds a result against what the tool promised. It is here already, so there is some time for that even at the end of the
+/// call's.
+pub(super) async fn settle(
+    turns: &Turns,
+    entry: &Arc<Entry>,
+    tenant: &TenantFacts,
+    given: HandlerResult,
+    deadline: Instant,
+) -> Result<Success, Failure> {
+    if entry.tool.output_schema.is_none() {
+        return result::settle(&entry.tool, &tenant.limits, given);
     }
+    let (entry, limits) = (Arc::clone(entry), tenant.limits.clone());
+    let deadline = deadline.max(Instant::now() + SETTLING);
+    let settled = turns.check(tenant.id, deadline, move || result::settle(&entry.tool, &limits, given.clone()));
+    settled.await.unwrap_or_else(|why| Err(result::unsettled(why)))
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// How long one call of a tool may take.
@@ -180,7 +223,7 @@ fn log(registry: &Registry, request_id: &str, call: &Executed) {
         status = call.outcome.status().as_str(),
         code = match &call.outcome {
             Outcome::Failure(failure) => Some(failure.code),
-            Outcome::Success(_) => None,
+            Outcome::Success(_) | Outcome::Pending(_) => None,
         },
         attempts = call.attempts,
         duration_ms = call.duration_ms,

@@ -3,6 +3,7 @@
 
 use crate::domain::{CallStatus, Failure};
 use crate::egress::EgressError;
+use uuid::Uuid;
 
 /// A call whose turn had not come when its reply's time was up.
 pub(super) fn not_started() -> Failure {
@@ -34,6 +35,58 @@ pub(super) fn lost_sight() -> Failure {
             .to_owned(),
         diagnostic: None,
     }
+}
+
+/// The code of a call that somebody asked to cancel.
+pub(super) const CANCELLED: &str = "cancelled";
+
+/// A call that was cancelled before it was sent.
+pub(super) fn cancelled_unsent() -> Failure {
+    Failure::rejected(CANCELLED, "The call was cancelled before it was sent. The tool has not run.")
+}
+
+/// A call that was cancelled while its handler was at work.
+pub(super) fn cancelled() -> Failure {
+    Failure {
+        status: CallStatus::Unknown,
+        code: CANCELLED,
+        message: "The call was cancelled after it had been sent. The tool may have done its work, or may still be doing it: check \
+                  before calling it again."
+            .to_owned(),
+        diagnostic: None,
+    }
+}
+
+/// An asynchronous handler's answer that it has taken the call: no failure, and turned into [`pending`] before anybody sees it.
+pub(super) fn taken() -> Failure {
+    Failure { status: CallStatus::Pending, code: "pending", message: String::new(), diagnostic: None }
+}
+
+/// What the model is told of a call whose result comes later.
+pub(super) fn pending(id: Uuid) -> String {
+    format!(
+        "The tool has taken the call and is still working on it; this is not its result. The result will be reported later, to the \
+         application, under the call id {id}. Do not call the tool again for the same thing, and do not guess the result."
+    )
+}
+
+/// A pending call on which nobody reported in time.
+pub(super) fn callback_expired() -> Failure {
+    Failure {
+        status: CallStatus::TimedOut,
+        code: "callback_expired",
+        message: "The tool took the call and never reported a result. It may have done its work: check before calling it again."
+            .to_owned(),
+        diagnostic: None,
+    }
+}
+
+/// A call of an asynchronous handler that could not be noted before it was sent: its report would find nothing.
+pub(super) fn not_noted() -> Failure {
+    Failure::rejected(
+        "not_sent",
+        "The call was not sent: the service could not note it down first. The tool has not run; try again later.",
+    )
 }
 
 /// A call whose handler was at work when its time was up.

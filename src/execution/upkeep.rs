@@ -1,7 +1,8 @@
 //! What every replica does beside its requests: ends what dead replicas left behind, and keeps the log's days.
 
 use super::ledger::Ledger;
-use crate::store::{StoreError, claims, retention};
+use super::unanswered;
+use crate::store::{StoreError, claims, pending, retention};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -21,8 +22,21 @@ async fn reap_always(ledger: &Ledger) {
         if let Err(error) = ledger.reap().await {
             tracing::warn!(%error, "calls that were left behind could not be looked for");
         }
+        if let Err(error) = give_up(ledger).await {
+            tracing::warn!(%error, "calls whose time is up could not be looked for");
+        }
         tokio::time::sleep(REAP).await;
     }
+}
+
+/// Ends the calls of asynchronous handlers whose time is up.
+async fn give_up(ledger: &Ledger) -> Result<(), StoreError> {
+    let (lost, unreported) = (unanswered::lost_sight(), unanswered::callback_expired());
+    let texts = ((lost.code, lost.message.as_str()), (unreported.code, unreported.message.as_str()));
+    for (tenant, call) in pending::give_up(&ledger.0.store, texts.0, texts.1).await? {
+        tracing::warn!(%tenant, %call, "a call's time ran out before anybody reported on it");
+    }
+    Ok(())
 }
 
 async fn tidy_always(ledger: &Ledger) {

@@ -20,6 +20,9 @@ use url::Url;
 /// How large an answer may be, in bytes.
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
+/// The status by which an asynchronous handler says that it has taken the call and reports later.
+const ACCEPTED: u16 = 202;
+
 /// A request, written and signed.
 pub(super) struct Written {
     pub(super) url: Url,
@@ -54,6 +57,7 @@ pub(super) async fn call(
     let send = |number| attempt(egress, job, url.clone(), number);
     let (brought, attempts) = retry::attempts(limiter, job, pass, send).await;
     let result = match brought {
+        Ok(Ok(inbound)) if inbound.status == ACCEPTED && job.callback.is_some() => Err(unanswered::taken()),
         Ok(Ok(inbound)) => answer::read(&inbound, error_body),
         Ok(Err(error)) => Err(unanswered::failure(&error)),
         Err(failure) => Err(failure),
@@ -133,6 +137,10 @@ struct CallData<'a> {
     context: &'a Object,
     attempt: u32,
     deadline: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    callback_expires_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    callback_url: Option<&'a str>,
 }
 
 impl<'a> Event<'a> {
@@ -150,6 +158,8 @@ impl<'a> Event<'a> {
                 context: job.context,
                 attempt,
                 deadline: rfc_3339(now + left.min(LONGEST)),
+                callback_expires_at: job.callback.map(|callback| rfc_3339(callback.expires_at)),
+                callback_url: job.callback.map(|callback| callback.url.as_str()),
             },
         }
     }
@@ -165,7 +175,7 @@ fn rfc_3339(time: OffsetDateTime) -> String {
     time.format(&Rfc3339).unwrap_or_default()
 }
 
-fn unwritable(why: &impl ToString) -> Failure {
+pub(super) fn unwritable(why: &impl ToString) -> Failure {
     Failure::failed(
         "handler_misconfigured",
         "The tool's handler is not set up completely, so the tool has not run. Its author has to mend it; calling it again \

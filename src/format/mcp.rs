@@ -95,7 +95,7 @@ fn result(answered: &Answered<'_>) -> Value {
     let text = |text: &str| if text.is_empty() { json!([]) } else { json!([{ "type": "text", "text": text }]) };
     let data = match answered.outcome {
         Outcome::Success(success) => success.data.as_ref().and_then(readable_object),
-        Outcome::Failure(_) => None,
+        Outcome::Pending(_) | Outcome::Failure(_) => None,
     };
     let (content, structured) = match seen(answered) {
         Seen::Text(said) => (text(&said), data),

@@ -28,6 +28,7 @@ pub(super) fn seen<'a>(answered: &Answered<'a>) -> Seen<'a> {
     match answered.outcome {
         Outcome::Failure(failure) if failure.message.trim().is_empty() => Seen::Error("the tool failed"),
         Outcome::Failure(failure) => Seen::Error(&failure.message),
+        Outcome::Pending(told) => Seen::Text(told.clone()),
         Outcome::Success(success) => match &success.content {
             Content::Json { value, text } => match plain_object(value) {
                 Some(object) if answered.result_type != Some(crate::domain::options::ResultType::Text) => {

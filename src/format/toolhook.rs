@@ -81,7 +81,7 @@ fn results(answered: &[Answered<'_>]) -> Vec<Value> {
         .map(|one| {
             let given = match one.outcome {
                 Outcome::Success(success) => success.data.clone(),
-                Outcome::Failure(_) => None,
+                Outcome::Pending(_) | Outcome::Failure(_) => None,
             };
             let (text, data) = match seen(one) {
                 Seen::Text(text) | Seen::Picture { text, .. } => (text, given),

@@ -35,7 +35,8 @@ pub(super) fn routes() -> OpenApiRouter<AppState> {
 #[schema(example = json!({"id": "01932f3e-7b1a-7c55-8a36-2f0e5b1d9c11", "tool": "get_weather", "tool_version": 3,
     "format": "anthropic", "call_id": "toolu_1", "caller": "human", "status": "succeeded", "input": {"city": "Sydney"},
     "result": {"text": "22°C and clear in Sydney", "data": null, "truncated": false}, "error": null, "repairs": [], "attempts": 1,
-    "duration_ms": 41, "request_id": "req_1", "key_id": "q7Qw0zXk1aBc", "created_at": "2026-11-30T09:00:00Z"}))]
+    "duration_ms": 41, "request_id": "req_1", "key_id": "q7Qw0zXk1aBc", "created_at": "2026-11-30T09:00:00Z",
+    "cancel_requested": false}))]
 pub(super) struct LoggedCallView {
     /// Our id of the call.
     #[schema(pattern = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
@@ -82,10 +83,13 @@ pub(super) struct LoggedCallView {
     /// When it began: RFC 3339, UTC.
     #[schema(format = DateTime)]
     pub created_at: String,
+    /// Whether somebody asked to cancel it.
+    pub cancel_requested: bool,
 }
 
 impl LoggedCallView {
-    fn of(row: CallRow, reader: Role) -> Self {
+    /// A logged call, for somebody with this role.
+    pub(super) fn of(row: CallRow, reader: Role) -> Self {
         let error = row
             .error_code
             .map(|code| super::call_view::ErrorView { code, message: row.error_message.unwrap_or_default() });
@@ -107,6 +111,7 @@ impl LoggedCallView {
             request_id: row.request_id,
             key_id: row.key_id,
             created_at: rfc3339(row.created_at),
+            cancel_requested: row.cancel_requested,
         }
     }
 }
@@ -126,6 +131,8 @@ struct Filters {
     /// Only calls that began before this time: RFC 3339.
     #[param(format = DateTime)]
     until: Option<String>,
+    /// Only calls that somebody asked to cancel, or only the others.
+    cancel_requested: Option<bool>,
 }
 
 /// Lists calls, the newest first.
@@ -139,6 +146,7 @@ async fn list(Viewer(access): Viewer, State(state): State<AppState>, mut query: 
             .read("status", "a call's status", |text| CallStatus::parse(text).map(|known| known.as_str().to_owned())),
         since: query.read("since", "a time in RFC 3339", read_time),
         until: query.read("until", "a time in RFC 3339", read_time),
+        cancel_requested: query.flag("cancel_requested"),
     };
     query.finish()?;
     let rows = calls::list(&state.store, access.tenant.id, &filter, &page).await?;
@@ -148,7 +156,7 @@ async fn list(Viewer(access): Viewer, State(state): State<AppState>, mut query: 
 
 /// Answers a call.
 #[utoipa::path(get, path = "/v1/calls/{id}", operation_id = "get_call", tag = "calls",
-    params(("id" = String, Path, example = "01932f3e-7b1a-7c55-8a36-2f0e5b1d9c11"), ("wait_ms" = Option<u32>, Query, minimum = 0, maximum = 60_000, description = "How long to wait for the end of a call that is `running`; if it does not come in time, the call is answered as it stands")),
+    params(("id" = String, Path, example = "01932f3e-7b1a-7c55-8a36-2f0e5b1d9c11"), ("wait_ms" = Option<u32>, Query, minimum = 0, maximum = 60_000, description = "How long to wait for the end of a call that is `running` or `pending`; if it does not come in time, the call is answered as it stands")),
     responses((status = 200, body = LoggedCallView)))]
 async fn get(
     Viewer(access): Viewer,
@@ -165,7 +173,8 @@ async fn get(
     let row = loop {
         let row = calls::get(&state.store, access.tenant.id, id).await?.ok_or_else(|| Problem::not_found("call"))?;
         // Who waits is answered as it stands when the service shuts down.
-        if row.status != CallStatus::Running.as_str() || Instant::now() >= until || state.is_draining() {
+        let ends = CallStatus::parse(&row.status).is_none_or(|status| !status.is_open());
+        if ends || Instant::now() >= until || state.is_draining() {
             break row;
         }
         tokio::time::sleep_until(until.min(Instant::now() + pause)).await;

@@ -77,10 +77,10 @@ pub(super) struct CallView {
     pub tool_version: Option<i32>,
     /// Where it stands.
     pub status: CallStatus,
-    /// Of a call that succeeded.
+    /// Of a call that succeeded; null also while it is `pending`.
     #[schema(required)]
     pub result: Option<ResultView>,
-    /// Of a call that did not.
+    /// Of a call that did not; null also while it is `pending`.
     #[schema(required)]
     pub error: Option<ErrorView>,
     /// What was put right in its arguments.
@@ -122,6 +122,7 @@ impl CallView {
                 let data = success.data.clone().map(Value::Object);
                 (Some(ResultView { text: success.content.text(), data, truncated: success.truncated }), None)
             }
+            Outcome::Pending(_) => (None, None),
             Outcome::Failure(failure) => {
                 (None, Some(ErrorView { code: failure.code.to_owned(), message: failure.message.clone() }))
             }

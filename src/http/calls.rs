@@ -4,14 +4,15 @@ use super::auth::Agent;
 use super::call_view::{BatchCallView, BatchView, CallBody, CallView, ReplyBody};
 use super::extract::{JsonText, MAX_REPLY, PathPart, Query};
 use super::idempotency::{self, KeyHeader};
+use super::prefer::{self, PreferHeader};
 use super::problem::{Code, Problem};
 use super::request_id::RequestId;
 use super::respond::{json, render};
 use super::{Access, AppState, formats};
 use crate::domain::json::Object;
 use crate::domain::limits::MAX_TIMEOUT_MS;
-use crate::domain::{Answered, Caller, Faults, Fields, Pointer, Reader, ToolCall, json as strict};
-use crate::execution::{Admission, DryRun, Executed, Origin, Request};
+use crate::domain::{Answered, Caller, Faults, Fields, Outcome, Pointer, Reader, ToolCall, json as strict};
+use crate::execution::{Admission, DryRun, Executed, Key, Origin, Request};
 use crate::format::FormatName;
 use crate::registry::Registry;
 use axum::extract::{FromRequestParts, State};
@@ -52,8 +53,9 @@ pub(super) struct CallHeaders {
 
 /// Runs one tool. Whatever the tool says, and whatever is wrong with the input, the answer is 200 with the call.
 #[utoipa::path(post, path = "/v1/tools/{name}/calls", operation_id = "call_tool", tag = "calls", request_body = CallBody,
-    params(("name" = String, Path, example = "get_weather"), ("dry_run" = Option<bool>, Query, description = "Show the request instead of sending it"), CallHeaders, KeyHeader),
-    responses((status = 200, description = "The call; with `dry_run`, what it would send", body = inline(CallOrDryRun))))]
+    params(("name" = String, Path, example = "get_weather"), ("dry_run" = Option<bool>, Query, description = "Show the request instead of sending it"), CallHeaders, KeyHeader, PreferHeader),
+    responses((status = 200, description = "The call; with `dry_run`, what it would send", body = inline(CallOrDryRun), headers(("Preference-Applied" = Option<String>, description = "The preference that was heeded"))),
+        (status = 202, description = "The call is `pending`, and `respond-async` was preferred", body = CallView, headers(("Preference-Applied" = Option<String>, description = "The preference that was heeded")))))]
 async fn run_tool(
     Agent(access): Agent,
     State(state): State<AppState>,
@@ -90,10 +92,24 @@ async fn run_tool(
     }
     let request = about.request(registry, vec![call], context, deadline);
     let origin = Origin { key_id: access.key_id, format: None };
+    answer(&state, request, origin, key, one).await
+}
+
+/// Runs a request, once if it has a key, and renders its answer.
+async fn answer(
+    state: &AppState,
+    request: Request,
+    origin: Origin,
+    key: Option<Key>,
+    render: impl Fn(&[Executed]) -> String + Send + Sync + 'static,
+) -> Result<Response, Problem> {
+    let asked = request.respond_async;
     if let Some(key) = key {
-        return idempotency::respond(state.execute_once(request, origin, key, Box::new(one)).await?);
+        return idempotency::respond(state.execute_once(request, origin, key, Box::new(render)).await?, asked);
     }
-    Ok(json(StatusCode::OK, one(&state.execute(request, origin).await?), None))
+    let executed = state.execute(request, origin).await?;
+    let pending = executed.iter().any(|call| matches!(call.outcome, Outcome::Pending(_)));
+    Ok(prefer::applied(json(StatusCode::OK, render(&executed), None), asked, pending))
 }
 
 /// The answer of a request of one call.
@@ -125,8 +141,9 @@ enum CallOrDryRun {
 ///
 /// An unknown tool, undecodable arguments or an invalid input is an error *result*, so that the model can put it right.
 #[utoipa::path(post, path = "/v1/formats/{format}/calls", operation_id = "run_reply", tag = "calls", request_body = ReplyBody,
-    params(("format" = String, Path, example = "anthropic"), ("unknown" = Option<String>, Query, description = "`skip` leaves calls to tools that are not the tenant's unanswered, `answer` (the default) answers them with an error"), CallHeaders, KeyHeader),
-    responses((status = 200, body = BatchView)))]
+    params(("format" = String, Path, example = "anthropic"), ("unknown" = Option<String>, Query, description = "`skip` leaves calls to tools that are not the tenant's unanswered, `answer` (the default) answers them with an error"), CallHeaders, KeyHeader, PreferHeader),
+    responses((status = 200, body = BatchView, headers(("Preference-Applied" = Option<String>, description = "The preference that was heeded"))),
+        (status = 202, description = "A call is `pending`, and `respond-async` was preferred", body = BatchView, headers(("Preference-Applied" = Option<String>, description = "The preference that was heeded")))))]
 async fn run_reply(
     Agent(access): Agent,
     State(state): State<AppState>,
@@ -164,11 +181,7 @@ async fn run_reply(
     let restore = Some(format.format().restore);
     let request = Request { restore, ..about.request(registry, calls, context, deadline) };
     let origin = Origin { key_id: access.key_id, format: Some(format.as_str()) };
-    let render = move |executed: &[Executed]| reply(executed, format);
-    if let Some(key) = key {
-        return idempotency::respond(state.execute_once(request, origin, key, Box::new(render)).await?);
-    }
-    Ok(json(StatusCode::OK, render(&state.execute(request, origin).await?), None))
+    answer(&state, request, origin, key, move |executed| reply(executed, format)).await
 }
 
 /// The tenant's tools as they are now.
@@ -187,6 +200,8 @@ pub(super) struct About {
     key: Option<String>,
     /// What its calls may use, once that was asked for.
     admission: Option<Admission>,
+    /// Whether it prefers not to wait for handlers that report later.
+    pub(super) respond_async: bool,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for About {
@@ -206,6 +221,7 @@ impl<S: Send + Sync> FromRequestParts<S> for About {
             timeout_ms: timeout_ms.transpose()?,
             key: idempotency::read(&parts.headers)?,
             admission: None,
+            respond_async: prefer::responds_async(&parts.headers),
         })
     }
 }
@@ -233,9 +249,9 @@ impl About {
         context: Option<Object>,
         deadline: Instant,
     ) -> Request {
-        let Self { request_id, traceparent, admission, .. } = self;
+        let Self { request_id, traceparent, admission, respond_async, .. } = self;
         let admission = admission.unwrap_or(Admission::unasked());
-        Request { registry, calls, context, deadline, request_id, traceparent, restore: None, admission }
+        Request { registry, calls, context, deadline, request_id, traceparent, restore: None, admission, respond_async }
     }
 }
 

@@ -30,26 +30,48 @@ impl<S: Send + Sync, const MAX: usize> FromRequest<S> for JsonText<MAX> {
             let detail = "send the body as application/json (a PATCH also as application/merge-patch+json)";
             return Err(Problem::new(Code::UnsupportedMediaType, detail));
         }
-        if request.headers().get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
-            let detail = "send the body as it is: no content encoding is taken";
-            return Err(Problem::new(Code::UnsupportedMediaType, detail));
+        read_whole(request, MAX).await.map(Self)
+    }
+}
+
+/// A body of any type, of at most `MAX` bytes.
+pub(super) struct AnyBody<const MAX: usize> {
+    /// Its declared type.
+    pub content_type: Option<String>,
+    /// Its bytes.
+    pub body: Bytes,
+}
+
+impl<S: Send + Sync, const MAX: usize> FromRequest<S> for AnyBody<MAX> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        let declared = request.headers().get(header::CONTENT_TYPE);
+        let content_type = declared.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+        Ok(Self { content_type, body: read_whole(request, MAX).await? })
+    }
+}
+
+/// Reads a body of at most `max` bytes, as it is.
+async fn read_whole(request: Request, max: usize) -> Result<Bytes, Problem> {
+    if request.headers().get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+        let detail = "send the body as it is: no content encoding is taken";
+        return Err(Problem::new(Code::UnsupportedMediaType, detail));
+    }
+    let too_large = || Problem::new(Code::BodyTooLarge, format!("at most {max} bytes are taken here"));
+    let declared = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    if declared.is_some_and(|length: usize| length > max) {
+        return Err(too_large());
+    }
+    let reading = read_capped(request.into_body().into_data_stream(), max);
+    match tokio::time::timeout(BODY_TIMEOUT, reading).await {
+        Err(_) => {
+            let detail = format!("the body took longer than {} s", BODY_TIMEOUT.as_secs());
+            Err(Problem::new(Code::RequestTimeout, detail))
         }
-        let too_large = || Problem::new(Code::BodyTooLarge, format!("at most {MAX} bytes are taken here"));
-        let declared =
-            request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-        if declared.is_some_and(|length: usize| length > MAX) {
-            return Err(too_large());
-        }
-        let reading = read_capped(request.into_body().into_data_stream(), MAX);
-        match tokio::time::timeout(BODY_TIMEOUT, reading).await {
-            Err(_) => {
-                let detail = format!("the body took longer than {} s", BODY_TIMEOUT.as_secs());
-                Err(Problem::new(Code::RequestTimeout, detail))
-            }
-            Ok(Ok(Some(text))) => Ok(Self(text)),
-            Ok(Ok(None)) => Err(too_large()),
-            Ok(Err(_)) => Err(Problem::new(Code::MalformedBody, "the body was cut off")),
-        }
+        Ok(Ok(Some(text))) => Ok(text),
+        Ok(Ok(None)) => Err(too_large()),
+        Ok(Err(_)) => Err(Problem::new(Code::MalformedBody, "the body was cut off")),
     }
 }
 

@@ -55,7 +55,8 @@ pub(super) struct HandlerBody {
     /// Of a webhook: whether the body of an error answer reaches the model. Absent: of a 4xx it does, of a 5xx it does not.
     #[schema(nullable)]
     pub error_body: Option<ErrorBody>,
-    /// Of a webhook: whether it may answer 202 and report later. Not available in this version: only `false` is taken.
+    /// Of a webhook: whether it may answer 202 and report later, to the `callback_url` that it gets. Taken where the operator has said
+    /// how webhooks reach this service.
     #[schema(nullable, default = false)]
     pub r#async: Option<bool>,
     /// Of native code, required: the name under which it was registered.
@@ -90,6 +91,10 @@ pub(super) struct HandlerContent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub error_body: Option<ErrorBody>,
+    /// Of a webhook: whether it may answer 202 and report later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub r#async: Option<bool>,
     /// Of native code: the name under which it was registered.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -117,12 +122,14 @@ impl HandlerContent {
             headers: None,
             signing_secret: secrets.signing_secret.as_ref().map(shown),
             error_body: None,
+            r#async: None,
             function: None,
             timeout_ms: handler.timeout_ms,
             max_attempts: handler.max_attempts,
         };
         match &handler.kind {
-            HandlerKind::Webhook { url, error_body } => {
+            HandlerKind::Webhook { url, error_body, asynchronous } => {
+                content.r#async = Some(*asynchronous);
                 content.url = Some(url.clone());
                 content.headers = Some(secrets.headers.keys().map(|name| (name.clone(), MASK)).collect());
                 content.error_body = *error_body;
@@ -136,7 +143,12 @@ impl HandlerContent {
 /// Notes where a handler would reach what it may not: an address behind the guard, or code that is not there.
 pub(super) fn check_target(state: &AppState, handler: &Handler, at: &Pointer, faults: &mut Faults) {
     match &handler.kind {
-        HandlerKind::Webhook { url, .. } => {
+        HandlerKind::Webhook { url, asynchronous, .. } => {
+            if *asynchronous && !state.underway.has_public_url() {
+                let detail = "an asynchronous handler needs to know where to report, and this service was not told how webhooks reach \
+                              it: its operator has to set TOOLHOOK_PUBLIC_URL";
+                faults.add(at.key("async"), detail);
+            }
             if let Err(why) = state.egress.check_url(url) {
                 faults.add(at.key("url"), format!("the URL {why}"));
             }

@@ -1,8 +1,9 @@
 //! `Idempotency-Key`: one request, however often it is sent.
 
+use super::prefer;
 use super::problem::{Code, Problem};
 use super::respond::json;
-use crate::domain::canonical_hash;
+use crate::domain::{CallStatus, canonical_hash};
 use crate::execution::{Answer, Key};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
@@ -52,7 +53,7 @@ pub(super) fn key(key: String, route: String, body: &Value, beside: &str) -> Key
 }
 
 /// The answer, marked as what it is.
-pub(super) fn respond(answer: Answer) -> Result<Response, Problem> {
+pub(super) fn respond(answer: Answer, respond_async: bool) -> Result<Response, Problem> {
     let text = match answer {
         Answer::First(text) => text,
         Answer::Replayed(text) => {
@@ -64,5 +65,16 @@ pub(super) fn respond(answer: Answer) -> Result<Response, Problem> {
             body.to_string()
         }
     };
-    Ok(json(StatusCode::OK, text, None))
+    let pending = respond_async && is_pending(&text);
+    Ok(prefer::applied(json(StatusCode::OK, text, None), respond_async, pending))
+}
+
+/// Whether the result of a call in an answer is still to come.
+fn is_pending(answer: &str) -> bool {
+    let pending = |call: &Value| call["status"] == CallStatus::Pending.as_str();
+    let Ok(body) = serde_json::from_str::<Value>(answer) else { return false };
+    match body.get("calls").and_then(Value::as_array) {
+        Some(calls) => calls.iter().any(pending),
+        None => pending(&body),
+    }
 }

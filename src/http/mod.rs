@@ -7,7 +7,9 @@ mod audit;
 mod auth;
 mod call_log;
 mod call_view;
+mod callbacks;
 mod calls;
+mod cancel;
 mod compatibility;
 mod etag;
 mod extract;
@@ -20,6 +22,7 @@ mod keys;
 mod mcp;
 mod metrics;
 mod page;
+mod prefer;
 mod problem;
 mod reference;
 mod remembered;
@@ -80,6 +83,8 @@ fn routes() -> OpenApiRouter<AppState> {
         .merge(formats::routes())
         .merge(calls::routes())
         .merge(call_log::routes())
+        .merge(cancel::routes())
+        .merge(callbacks::routes())
         .merge(mcp::routes())
         .merge(reference::routes())
         .merge(health::routes())

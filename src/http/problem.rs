@@ -86,14 +86,18 @@ catalogue! {
     KeyReused = "idempotency_key_reused", CONFLICT, "The key was used for another request";
     /// The first request with this `Idempotency-Key` still runs; repeat it later to get its answer.
     InProgress = "request_in_progress", CONFLICT, "The first request with this key still runs";
+    /// The call has ended already: it cannot be cancelled any more, and another result cannot be reported.
+    CallEnded = "call_ended", CONFLICT, "The call has ended";
+    /// The time in which a webhook may report on the call is over.
+    CallbackExpired = "callback_expired", GONE, "The callback has expired";
     /// `If-Match` names another state than the present one.
     PreconditionFailed = "precondition_failed", PRECONDITION_FAILED, "It is not as If-Match says";
     /// `Toolhook-Registry-Version` names a version that the tenant's tools have not reached.
     VersionAhead = "version_ahead", PRECONDITION_FAILED, "The tools have not reached this version";
     /// The body is larger than this route takes.
     BodyTooLarge = "body_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
-    /// The body's content type is not JSON.
-    UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not JSON by its content type";
+    /// The body's content type is not JSON, or it has a content encoding.
+    UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not of a type that is taken";
     /// The body can be read but is not valid; `errors` says where and why.
     InvalidBody = "invalid_body", UNPROCESSABLE_ENTITY, "The body is not valid";
     /// The `reply` is none of the shapes in which the format's provider makes calls.

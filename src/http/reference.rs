@@ -117,13 +117,18 @@ fn applies(code: Code, path: &str, method: &str, operation: &Map<String, Value>,
     let body = operation.contains_key("requestBody");
     let mcp = path == "/mcp";
     let runs = (path.ends_with("/calls") || mcp) && method == "post";
-    let writes = matches!(method, "post" | "put" | "patch" | "delete") && !runs;
+    let callback = path.starts_with("/v1/callbacks/");
+    let cancel = path.ends_with("/cancel");
+    let writes = matches!(method, "post" | "put" | "patch" | "delete") && !runs && !callback && !cancel;
     match code {
-        Code::Internal | Code::Unavailable => !open || path == "/readyz",
-        Code::Unauthenticated | Code::Forbidden | Code::NotFound | Code::InvalidQuery => !open,
+        Code::Internal | Code::Unavailable => !open || callback || path == "/readyz",
+        Code::Unauthenticated | Code::Forbidden => !open,
+        Code::NotFound | Code::InvalidQuery => !open || callback,
+        Code::CallEnded => callback || cancel,
+        Code::CallbackExpired => callback,
         Code::TenantRequired => !open && path != "/v1/audit" && !path.starts_with("/v1/tenants"),
         Code::MalformedBody | Code::BodyTooLarge | Code::UnsupportedMediaType | Code::RequestTimeout => body,
-        Code::InvalidBody => body && !mcp, // said in JSON-RPC there
+        Code::InvalidBody => body && !mcp && !callback, // said in JSON-RPC there, and to the model here
         Code::ForeignOrigin | Code::NotAcceptable => mcp,
         Code::InvalidHeader | Code::RateLimited | Code::TooManyCalls | Code::Overloaded => runs,
         Code::KeyReused | Code::InProgress => runs && !mcp,

@@ -5,12 +5,12 @@ use super::remembered::Remembered;
 use crate::domain::{Outcome, TenantFacts, TenantName};
 use crate::egress::Egress;
 use crate::execution::{
-    Answer, CallLog, CrashPoint, Executed, Executor, Journal, Key, Ledger, Limiting, Natives, Origin, Render, Request,
-    Turns,
+    Answer, CallLog, CrashPoint, Executed, Executor, Journal, Key, Ledger, Limiting, Natives, NotTaken, Origin,
+    Receipt, Render, Reported, Request, Turns, Underway,
 };
-use crate::registry::Registries;
-use crate::store::Store;
+use crate::registry::{Registries, Registry};
 use crate::store::keys::StoredKey;
+use crate::store::{CallbackToken, Store};
 use crate::telemetry::{CallEnd, Levels, Metrics};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,6 +38,8 @@ pub struct Settings {
     pub limiting: Limiting,
     /// Where to die, for tests.
     pub crash_at: Option<CrashPoint>,
+    /// Where webhooks reach this service, which asynchronous handlers need.
+    pub public_url: Option<String>,
 }
 
 impl Default for Settings {
@@ -51,6 +53,7 @@ impl Default for Settings {
             lease_grace: Duration::from_secs(10),
             limiting: Limiting::default(),
             crash_at: None,
+            public_url: None,
         }
     }
 }
@@ -66,6 +69,7 @@ pub struct AppState {
     pub(super) compiling: Turns,
     pub(super) journal: Journal,
     pub(super) ledger: Ledger,
+    pub(super) underway: Underway,
     /// What may be the key of a public id.
     pub(super) keys: Remembered<String, Arc<Vec<StoredKey>>>,
     /// The tenants that operators act for.
@@ -88,11 +92,17 @@ impl AppState {
             lease_grace,
             limiting,
             crash_at,
+            public_url,
         } = settings;
+        let underway = Underway::start(store.clone(), public_url.as_deref(), lease_grace, metrics.clone());
         let registries = Registries::new(store.clone(), natives.entries(), cached_tenants).stale_for(stale_lists);
         Self {
             registries: registries.measured_by(metrics.clone()),
-            executor: Executor::new(egress.clone(), natives).measured_by(metrics.clone()).limited_by(limiting),
+            executor: Executor::new(egress.clone(), natives)
+                .measured_by(metrics.clone())
+                .limited_by(limiting)
+                .noting_in(underway.clone()),
+            underway,
             compiling: Turns::default(),
             journal: Journal::start(store.clone(), call_log, metrics.clone()),
             ledger: Ledger::start(store.clone(), lease_grace, crash_at),
@@ -116,7 +126,7 @@ impl AppState {
         let (executor, journal, metrics) = (self.executor.clone(), self.journal.clone(), self.metrics.clone());
         let work = async move {
             let (tenant, request_id) = (request.registry.tenant().id, request.request_id.clone());
-            let executed = executor.run(request).await;
+            let executed = executor.run_noted(request, &origin).await;
             count(&metrics, &origin, &executed);
             journal.record(tenant, &request_id, &origin, &executed).await;
             executed
@@ -137,6 +147,20 @@ impl AppState {
         let work = async move { Box::pin(ledger.run(&executor, request, &origin, key, &*render)).await };
         let task = self.running.spawn(work.instrument(tracing::Span::current()));
         Ok(task.await.map_err(|why| Problem::internal(&why))??)
+    }
+
+    /// Takes what an asynchronous handler reports, in a task of its own: a webhook that hangs up does not cut it in half.
+    pub(super) async fn take_report(
+        &self,
+        registry: Arc<Registry>,
+        token: CallbackToken,
+        reported: Reported,
+    ) -> Result<Receipt, Problem> {
+        let (executor, underway) = (self.executor.clone(), self.underway.clone());
+        let work = async move { executor.take_report(&underway, &registry, token, reported).await };
+        let task = self.running.spawn(work.instrument(tracing::Span::current()));
+        let receipt: Result<Receipt, NotTaken> = task.await.map_err(|why| Problem::internal(&why))?;
+        Ok(receipt?)
     }
 
     /// The tools in memory, for whoever keeps them fresh.
@@ -172,6 +196,7 @@ impl AppState {
     pub fn start_draining(&self) {
         self.draining.store(true, Ordering::Relaxed);
         self.ledger.stop();
+        self.underway.stop();
     }
 
     pub(super) fn is_draining(&self) -> bool {
@@ -185,6 +210,7 @@ impl AppState {
         self.running.wait().await;
         self.journal.finish().await;
         self.ledger.finish().await;
+        self.underway.finish().await;
     }
 }
 
@@ -192,7 +218,7 @@ fn count(metrics: &Metrics, origin: &Origin, executed: &[Executed]) {
     for call in executed {
         let status = call.outcome.status().as_str();
         let code = match &call.outcome {
-            Outcome::Success(_) => None,
+            Outcome::Success(_) | Outcome::Pending(_) => None,
             Outcome::Failure(failure) => Some(failure.code),
         };
         metrics.call_ended(CallEnd { format: origin.format, handler: call.handler, status, code });

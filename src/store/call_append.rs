@@ -15,14 +15,14 @@ impl Writer {
         // One array a column. Documents go as text, since Postgres takes any text as json that JSON takes.
         let logged = sqlx::query!(
             r#"insert into calls (tenant_id, id, tool, tool_version, format, call_id, caller, status, input, result,
-                 error_code, error_message, diagnostic, repairs, attempts, duration_ms, request_id, key_id, created_at)
+                 error_code, error_message, diagnostic, repairs, attempts, duration_ms, request_id, key_id, created_at, cancel_requested)
                select tenant_id, id, tool, tool_version, format, call_id, caller, status, input::json, result::json, error_code,
-                 error_message, diagnostic, repairs::json, attempts, duration_ms, request_id, key_id, created_at
+                 error_message, diagnostic, repairs::json, attempts, duration_ms, request_id, key_id, created_at, cancel_requested
                from unnest($1::uuid[], $2::uuid[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::text[], $8::text[],
                  $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::integer[],
-                 $16::bigint[], $17::text[], $18::text[], $19::timestamptz[])
+                 $16::bigint[], $17::text[], $18::text[], $19::timestamptz[], $20::boolean[])
                  as c (tenant_id, id, tool, tool_version, format, call_id, caller, status, input, result, error_code, error_message,
-                   diagnostic, repairs, attempts, duration_ms, request_id, key_id, created_at)
+                   diagnostic, repairs, attempts, duration_ms, request_id, key_id, created_at, cancel_requested)
                on conflict do nothing"#,
             &column(calls, |record| record.tenant),
             &column(calls, |record| record.call.id),
@@ -42,7 +42,8 @@ impl Writer {
             &column(calls, |record| record.call.duration_ms),
             &column(calls, |record| printable(&record.call.request_id)) as &[Cow<'_, str>],
             &column(calls, |record| record.call.key_id.as_str()) as &[&str],
-            &column(calls, |record| record.call.created_at)
+            &column(calls, |record| record.call.created_at),
+            &column(calls, |record| record.call.cancel_requested)
         );
         self.with(async |connection| {
             logged.execute(connection).await?;

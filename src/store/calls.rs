@@ -45,6 +45,8 @@ pub struct CallRow {
     pub key_id: String,
     /// When it began.
     pub created_at: OffsetDateTime,
+    /// Whether somebody asked to cancel it.
+    pub cancel_requested: bool,
 }
 
 impl CallRow {
@@ -86,6 +88,7 @@ struct Row {
     request_id: String,
     key_id: String,
     created_at: OffsetDateTime,
+    cancel_requested: bool,
 }
 
 impl From<Row> for CallRow {
@@ -109,6 +112,7 @@ impl From<Row> for CallRow {
             request_id: row.request_id,
             key_id: row.key_id,
             created_at: row.created_at,
+            cancel_requested: row.cancel_requested,
         }
     }
 }
@@ -124,6 +128,8 @@ pub struct Filter {
     pub since: Option<OffsetDateTime>,
     /// Those that began before this time.
     pub until: Option<OffsetDateTime>,
+    /// Those that somebody asked to cancel, or the others.
+    pub cancel_requested: Option<bool>,
 }
 
 /// The least id of a call that began at this time or later.
@@ -142,7 +148,8 @@ pub async fn get(store: &Store, tenant: Uuid, id: Uuid) -> Result<Option<CallRow
     let found = sqlx::query_as!(
         Row,
         r#"select id, tool, tool_version, format, call_id, caller, status, input as "input: _", result as "result: _",
-             error_code, error_message, diagnostic, repairs as "repairs: _", attempts, duration_ms, request_id, key_id, created_at
+             error_code, error_message, diagnostic, repairs as "repairs: _", attempts, duration_ms, request_id, key_id, created_at,
+             cancel_requested
            from calls where tenant_id = $1 and id = $2"#,
         tenant,
         id
@@ -166,16 +173,19 @@ pub async fn list(
     let rows = sqlx::query_as!(
         Row,
         r#"select id, tool, tool_version, format, call_id, caller, status, input as "input: _", result as "result: _",
-             error_code, error_message, diagnostic, repairs as "repairs: _", attempts, duration_ms, request_id, key_id, created_at
+             error_code, error_message, diagnostic, repairs as "repairs: _", attempts, duration_ms, request_id, key_id, created_at,
+             cancel_requested
            from calls where tenant_id = $1 and id >= $2 and id < $3
              and ($4::text is null or tool = $4) and ($5::text is null or status = $5)
+             and ($7::boolean is null or cancel_requested = $7)
            order by id desc limit $6"#,
         tenant,
         from,
         to,
         filter.tool,
         filter.status,
-        page.limit + 1
+        page.limit + 1,
+        filter.cancel_requested
     );
     let mut reading = store.scoped_anew(tenant).await?;
     let rows = rows.fetch_all(&mut *reading).await?;

@@ -7,7 +7,7 @@ use super::call_append::{printable, repairs, text};
 use super::calls::CallRow;
 use super::{Store, StoreError, Writer};
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -194,16 +194,6 @@ pub async fn find(store: &Store, id: &KeyId) -> Result<Option<Known>, StoreError
     let found = found.fetch_optional(&mut *reading).await?;
     reading.commit().await?;
     Ok(found.map(|row| Known { body_hash: row.body_hash, places: row.calls, answer: row.answer, runs: row.runs }))
-}
-
-/// Where the calls of a key stand.
-pub async fn standing(store: &Store, id: &KeyId, places: &[Option<Uuid>]) -> Result<HashMap<Uuid, String>, StoreError> {
-    let calls: Vec<Uuid> = places.iter().copied().flatten().collect();
-    let rows = sqlx::query!("select id, status from calls where tenant_id = $1 and id = any($2)", id.tenant, &calls);
-    let mut reading = store.scoped(id.tenant).await?;
-    let rows = rows.fetch_all(&mut *reading).await?;
-    reading.commit().await?;
-    Ok(rows.into_iter().map(|row| (row.id, row.status)).collect())
 }
 
 /// Takes over a request that nobody runs any more. `again` are its calls that may run (again); of the others those that were

@@ -7,6 +7,7 @@
 pub mod audit;
 mod availability;
 mod call_append;
+mod callback_token;
 pub mod calls;
 pub mod changes;
 pub mod claims;
@@ -16,6 +17,8 @@ pub mod inspection;
 mod json;
 pub mod keys;
 mod page;
+pub mod pending;
+mod pending_notes;
 pub mod registry;
 pub mod retention;
 pub mod rotation;
@@ -30,6 +33,7 @@ mod writer;
 
 pub use audit::Change;
 use availability::Availability;
+pub use callback_token::{CallbackToken, UntrustedToken};
 pub use error::{Conflict, StoreError};
 pub use json::Json;
 pub use page::{Page, PageRequest};

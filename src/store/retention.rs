@@ -77,7 +77,7 @@ async fn trim(store: &Store) -> Result<u64, StoreError> {
     for tenant in tenants {
         let today = OffsetDateTime::now_utc().replace_time(time::Time::MIDNIGHT);
         let Some(oldest) = today.checked_sub(Duration::days(tenant.days.into())) else { continue };
-        removed += remove(store, tenant.id, first_id(oldest)).await?;
+        removed += remove(store, tenant.id, first_id(oldest), false).await?;
     }
     Ok(removed)
 }
@@ -89,7 +89,7 @@ async fn forget_departed(store: &Store) -> Result<u64, StoreError> {
     reading.commit().await?;
     let mut removed = 0;
     for tenant in departed {
-        removed += remove(store, tenant, Uuid::max()).await?;
+        removed += remove(store, tenant, Uuid::max(), true).await?;
         let mut forgetting = store.system().await?;
         sqlx::query!("delete from idempotency_keys where tenant_id = $1", tenant).execute(&mut *forgetting).await?;
         // What ran when the tenant went is logged after that, so the note is kept for a day.
@@ -104,8 +104,9 @@ async fn forget_departed(store: &Store) -> Result<u64, StoreError> {
     Ok(removed)
 }
 
-/// Removes a tenant's records before an id, the oldest first.
-async fn remove(store: &Store, tenant: Uuid, before: Uuid) -> Result<u64, StoreError> {
+/// Removes a tenant's records before an id, the oldest first. Those that are pending end by themselves within a day, so they
+/// stay until then, unless nobody can ask for them any more.
+async fn remove(store: &Store, tenant: Uuid, before: Uuid, pending_too: bool) -> Result<u64, StoreError> {
     let mut removed = 0;
     loop {
         let last = sqlx::query_scalar!(
@@ -117,9 +118,10 @@ async fn remove(store: &Store, tenant: Uuid, before: Uuid) -> Result<u64, StoreE
         let mut removing = store.scoped(tenant).await?;
         let last = last.fetch_optional(&mut *removing).await?;
         let gone = sqlx::query!(
-            "delete from calls where tenant_id = $1 and id < $2 and status <> 'running'",
+            "delete from calls where tenant_id = $1 and id < $2 and status <> 'running' and ($3 or status <> 'pending')",
             tenant,
-            last.unwrap_or(before)
+            last.unwrap_or(before),
+            pending_too
         );
         removed += gone.execute(&mut *removing).await?.rows_affected();
         removing.commit().await?;

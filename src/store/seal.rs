@@ -5,6 +5,7 @@
 //! that are known beside it only open, so that the key can be changed while values under both are about.
 
 use super::StoreError;
+use super::callback_token::CallbackKey;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
@@ -65,11 +66,14 @@ pub(super) fn name(id: &[u8]) -> String {
 struct Cipher {
     id: [u8; KEY_ID_BYTES],
     cipher: XChaCha20Poly1305,
+    /// Signs the URLs that asynchronous handlers report to.
+    callbacks: CallbackKey,
 }
 
 impl Cipher {
     fn of(key: &MasterKey) -> Self {
-        Self { id: key.id(), cipher: XChaCha20Poly1305::new(&Key::from(*key.0)) }
+        let callbacks = CallbackKey::derived_from(&key.0);
+        Self { id: key.id(), cipher: XChaCha20Poly1305::new(&Key::from(*key.0)), callbacks }
     }
 }
 
@@ -108,6 +112,11 @@ impl Vault {
     /// The id of the key that seals.
     pub(super) const fn current(&self) -> &[u8; KEY_ID_BYTES] {
         &self.current.id
+    }
+
+    /// What signs the URLs that asynchronous handlers report to, and after it what signed them while another key was the current one.
+    pub(super) fn callbacks(&self) -> impl Iterator<Item = &CallbackKey> {
+        std::iter::once(&self.current).chain(&self.others).map(|key| &key.callbacks)
     }
 
     /// Whether one of its keys has this id.

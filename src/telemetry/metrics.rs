@@ -51,6 +51,7 @@ catalogue! {
     requests_in_flight: Gauge = Gauge::default(), "http_requests_in_flight", "Requests that are being answered";
     calls: Family<Call, Counter> = Family::default(), "calls", "Answered calls, by what became of them";
     calls_in_flight: Gauge = Gauge::default(), "calls_in_flight", "Calls that are with their handlers";
+    callbacks: Family<Outcome, Counter> = Family::default(), "callbacks", "Reports of asynchronous handlers, by what became of them";
     handlers: Timed<Handler> = timed(), "handler_duration_seconds", "What handlers took, all attempts of a call together";
     waiting: Family<Queue, Gauge> = Family::default(), "calls_waiting", "Calls that wait for their turn, at their handler or among their tenant's calls";
     refusals: Family<Refusal, Counter> = Family::default(), "limit_refusals", "Requests and calls that were refused because of a limit or an open breaker";
@@ -126,6 +127,11 @@ impl Metrics {
     /// A call was answered.
     pub fn call_ended(&self, end: CallEnd) {
         self.0.calls.get_or_create(&Call::from(end)).inc();
+    }
+
+    /// An asynchronous handler reported; the outcome is one of the program's own words.
+    pub fn callback(&self, outcome: &'static str) {
+        self.0.callbacks.get_or_create(&Outcome { outcome }).inc();
     }
 
     /// A call is with its handler.

@@ -68,7 +68,7 @@ async fn a_handlers_faults_are_told_together() {
     let service = TestService::start().await;
     let acme = service.tenant("acme").await;
     let body = json!({"name": "a b", "kind": "webhook", "url": "gopher://x", "headers": {"host": "x", "x-ok": "a\r\nb"},
-        "timeout_ms": 0, "max_attempts": 11, "signing_secret": "whsec_short", "error_body": "perhaps", "async": true, "boats": 1});
+        "timeout_ms": 0, "max_attempts": 11, "signing_secret": "whsec_short", "error_body": "perhaps", "async": 1, "boats": 1});
     let mut told = pointers(&acme.editor.post("/v1/handlers", &body).await.problem(422, "invalid_body"));
     told.sort();
     let expected = [

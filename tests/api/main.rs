@@ -9,10 +9,13 @@
     reason = "clippy's leave for tests does not reach their helper functions"
 )]
 
+mod async_handlers;
 mod audit;
 mod call_log;
 mod call_log_outage;
+mod callbacks;
 mod calls;
+mod cancel;
 mod compatibility;
 mod crowd;
 mod handlers;

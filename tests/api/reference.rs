@@ -97,6 +97,10 @@ async fn every_example_of_a_request_does_what_it_shows() {
     assert_eq!(batch["calls"][0]["status"], "succeeded", "{batch}");
     let answer = follow(&operator, &take("POST", "/mcp"), &document, &ids).await;
     assert_eq!(answer["result"]["content"][0]["text"], batch["append"][0]["content"][0]["content"], "{answer}");
+    // A call that has ended cannot be cancelled or reported on; those that can be have tests of their own.
+    for path in ["/v1/calls/{id}/cancel", "/v1/callbacks/{token}"] {
+        take("POST", path);
+    }
     let deletes = ["/v1/keys/{id}", "/v1/tools/{name}", "/v1/handlers/{name}", "/v1/tenants/{tenant}"]
         .map(|path| take("DELETE", path));
     for read in left {

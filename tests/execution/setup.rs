@@ -73,6 +73,7 @@ pub(crate) fn request(registry: &Arc<Registry>, calls: Vec<ToolCall>, time: Dura
         traceparent: None,
         restore: None,
         admission: Admission::unasked(),
+        respond_async: false,
     }
 }
 
@@ -90,13 +91,13 @@ pub(crate) async fn run_by(executor: &Executor, registry: &Arc<Registry>, calls:
 pub(crate) fn text(executed: &Executed) -> String {
     match &executed.outcome {
         Outcome::Success(success) => success.content.text(),
-        Outcome::Failure(failure) => panic!("{failure:?}"),
+        other => panic!("{other:?}"),
     }
 }
 
 pub(crate) fn failure(executed: &Executed) -> &Failure {
     match &executed.outcome {
         Outcome::Failure(failure) => failure,
-        Outcome::Success(success) => panic!("{success:?}"),
+        other => panic!("{other:?}"),
     }
 }

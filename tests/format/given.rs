@@ -99,6 +99,12 @@ pub(crate) fn outcomes() -> Vec<(&'static str, Caller, Option<ResultType>, Outco
             Outcome::Failure(Failure::failed("handler_error", "already shipped").because("10.0.0.1")),
         ),
         ("rejected", code, None, Outcome::Failure(Failure::rejected("invalid_input", "/city: expected a string"))),
+        (
+            "pending",
+            human,
+            Some(ResultType::Structured),
+            Outcome::Pending("The tool is still working on it.".to_owned()),
+        ),
         ("failed without a word", human, None, Outcome::Failure(Failure::failed("handler_error", ""))),
     ]
 }

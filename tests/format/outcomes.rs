@@ -89,7 +89,7 @@ fn errors_are_marked_and_diagnostics_stay_inside() {
                 FormatName::Bedrock => results[0]["content"][0]["toolResult"]["status"] == "error",
                 FormatName::Gemini => results[0]["parts"][0]["functionResponse"]["response"].get("error").is_some(),
                 FormatName::Mcp => results[0]["isError"] == true,
-                FormatName::Toolhook => results[0]["status"] != "succeeded",
+                FormatName::Toolhook => !matches!(results[0]["status"].as_str(), Some("succeeded" | "pending")),
                 FormatName::OpenaiResponses => {
                     results[0]["output"].as_str().is_some_and(|text| text.starts_with("Error: "))
                 }

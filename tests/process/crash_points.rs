@@ -24,6 +24,8 @@ enum Manner {
     Halting,
     /// Answers.
     Well,
+    /// Answers that the result comes later.
+    Later,
 }
 
 /// A webhook that counts the requests it has read whole.
@@ -32,6 +34,8 @@ struct Webhook {
     count: Arc<AtomicUsize>,
     connections: Arc<AtomicUsize>,
     manner: Arc<Mutex<Manner>>,
+    /// What came last.
+    last: Arc<Mutex<String>>,
 }
 
 impl Webhook {
@@ -42,14 +46,16 @@ impl Webhook {
             count: Arc::default(),
             connections: Arc::default(),
             manner: Arc::new(Mutex::new(Manner::Well)),
+            last: Arc::default(),
         };
         let (count, connections, manner) =
             (Arc::clone(&webhook.count), Arc::clone(&webhook.connections), Arc::clone(&webhook.manner));
+        let last = Arc::clone(&webhook.last);
         std::thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 let manner = *manner.lock().unwrap();
-                let count = Arc::clone(&count);
-                std::thread::spawn(move || serve(connection, manner, &count));
+                let (count, last) = (Arc::clone(&count), Arc::clone(&last));
+                std::thread::spawn(move || serve(connection, manner, &count, &last));
                 connections.fetch_add(1, Ordering::SeqCst);
             }
         });
@@ -61,7 +67,7 @@ impl Webhook {
     }
 }
 
-fn serve(mut connection: TcpStream, manner: Manner, count: &AtomicUsize) {
+fn serve(mut connection: TcpStream, manner: Manner, count: &AtomicUsize, last: &Mutex<String>) {
     let hold = |mut connection: TcpStream| drop(connection.read(&mut [0]));
     if manner == Manner::Deaf {
         return std::thread::sleep(Duration::from_secs(5));
@@ -75,6 +81,7 @@ fn serve(mut connection: TcpStream, manner: Manner, count: &AtomicUsize) {
                 Ok(n) => text.push_str(&String::from_utf8_lossy(&buffer[..n])),
             }
         }
+        last.lock().unwrap().clone_from(&text);
         count.fetch_add(1, Ordering::SeqCst);
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 4\r\n\r\n";
         match manner {
@@ -82,6 +89,11 @@ fn serve(mut connection: TcpStream, manner: Manner, count: &AtomicUsize) {
             Manner::Halting => {
                 connection.write_all(head.as_bytes()).unwrap();
                 return hold(connection);
+            }
+            Manner::Later => {
+                if connection.write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n").is_err() {
+                    return;
+                }
             }
             Manner::Well => {
                 if connection.write_all(format!("{head}done").as_bytes()).is_err() {
@@ -270,4 +282,44 @@ fn what_was_not_sent_when_the_grace_time_ends_can_be_made_again() {
     assert_eq!(told(again.body["calls"].as_array().unwrap()), ["unknown", "succeeded"]);
     assert_eq!(told(&fleet.rows(&other, "limit=2")), ["succeeded", "unknown"]);
     assert_eq!(fleet.webhook.count(), 2);
+}
+
+#[test]
+fn a_call_that_was_pending_when_its_replica_died_is_answered_by_its_report() {
+    let fleet = Fleet::start();
+    *fleet.webhook.manner.lock().unwrap() = Manner::Later;
+    let (mut first, other) = (fleet.replica(&[]), fleet.replica(&[]));
+    let mut later = tool("later", &fleet.webhook.url);
+    later["handler"]["async"] = json!(true);
+    other.expect(201, &fleet.key, ("POST", "/v1/tools"), Some(&later));
+    let path = "/v1/tools/later/calls";
+    std::thread::scope(|scope| {
+        let answer = fleet.call_meanwhile(scope, &first, "k", path, json!({"input": {}}));
+        until("the call is pending", || !fleet.rows(&other, "status=pending").is_empty());
+        first.signal(Signal::SIGKILL);
+        assert!(answer.recv().unwrap().is_none());
+    });
+    first.ended();
+    let repeat = || fleet.run(&other.base_url, "k", path, &json!({"input": {}})).unwrap();
+    let event = fleet.webhook.last.lock().unwrap().clone();
+    let (_, event) = event.split_once("\r\n\r\n").unwrap();
+    let event: Value = serde_json::from_str(event).unwrap();
+    let callback = event["data"]["callback_url"].as_str().unwrap();
+    let callback = &callback[callback.find("/v1/").unwrap()..];
+    let taken = send_with(&other.base_url, &[], "POST", callback, Some(&json!({"text": "done"}))).unwrap();
+    assert_eq!(taken.body["accepted"], true, "{}", taken.body);
+    let told = std::cell::RefCell::new(repeat());
+    until("the dead replica's lease runs out", || {
+        if told.borrow().status != 200 {
+            assert_eq!(told.borrow().body["code"], "request_in_progress");
+            told.replace(repeat());
+        }
+        told.borrow().status == 200
+    });
+    let told = told.into_inner();
+    assert_eq!(told.body["result"]["text"], "done", "{}", told.body);
+    assert_eq!(told.body["replayed"], false);
+    let told = repeat();
+    assert_eq!((&told.body["replayed"], &told.body["result"]["text"]), (&json!(true), &json!("done")));
+    assert_eq!(fleet.webhook.count(), 1, "it was sent once");
 }

@@ -22,6 +22,7 @@ fn everything_that_is_missing_or_wrong_is_told_at_once() {
         .env("TOOLHOOK_DATABASE_CONNECTIONS", "many")
         .env("TOOLHOOK_SHUTDOWN_GRACE_MS", "-1")
         .env("TOOLHOOK_CALL_LOG", "sometimes")
+        .env("TOOLHOOK_PUBLIC_URL", "tools.example.com")
         .env("TOOLHOOK_LOG_FORMAT", "xml");
     finish(&mut wrong).complains(
         2,
@@ -34,6 +35,7 @@ fn everything_that_is_missing_or_wrong_is_told_at_once() {
             "GRACE_MS",
             "LISTEN",
             "LOG_FORMAT",
+            "TOOLHOOK_PUBLIC_URL",
             "durable or relaxed",
         ],
     );
@@ -58,6 +60,7 @@ fn help_names_every_setting() {
             "TOOLHOOK_EGRESS_CA_FILE",
             "TOOLHOOK_METRICS_LISTEN",
             "TOOLHOOK_OTLP_ENDPOINT",
+            "TOOLHOOK_PUBLIC_URL",
         ])
         .chain(["--no-migrate", "127.0.0.1:8080", "milliseconds"])
     {

@@ -105,7 +105,8 @@ impl Exchange<'_> {
         }
         let deadline = self.about.deadline(&self.access);
         let request = self.about.request(self.registry, vec![call], None, deadline);
-        let request = Request { restore: Some(format.restore), ..request };
+        // Nothing in the protocol would say that the answer is not the result.
+        let request = Request { restore: Some(format.restore), respond_async: false, ..request };
         let origin = Origin { key_id: self.access.key_id, format: Some(FormatName::Mcp.as_str()) };
         let executed = self.state.execute(request, origin).await?;
         let answered: Vec<Answered<'_>> = executed.iter().map(Executed::answered).collect();
@@ -118,7 +119,11 @@ impl Exchange<'_> {
         if !self.revision.has_initialize() {
             result.insert("resultType".to_owned(), json!(ResultType::COMPLETE));
         }
+        let pending = answered.iter().any(|one| matches!(one.outcome, Outcome::Pending(_)));
         result.extend(if succeeded { kept(&entry, rendered) } else { rendered });
+        if pending && lists_output_schema(&entry.tool) {
+            result.insert("isError".to_owned(), Value::Bool(true)); // else clients throw it away, as they do a success without structure
+        }
         raw(&result)
     }
 

@@ -1,6 +1,7 @@
 //! A real service on a real Postgres, and those who talk to it: callers that speak HTTP over TCP, and webhooks on loopback.
 
 mod answer;
+mod asynchronous;
 mod client;
 mod contract;
 mod exposition;
@@ -11,6 +12,7 @@ mod receiver;
 mod service;
 
 pub(crate) use answer::Answer;
+pub(crate) use asynchronous::{Later, in_city};
 pub(crate) use client::{Client, exchange};
 pub(crate) use contract::{Operation, compile, fill, operations};
 pub(crate) use exposition::Exposition;

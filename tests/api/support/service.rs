@@ -67,7 +67,7 @@ impl TestService {
         let (database, store) = (Arc::clone(&self.database), connect(&self.database.url()).await);
         let (policy, natives) = (self.policy.clone(), self.natives.clone());
         let settings = Settings { limiting, ..Settings::default() };
-        Self::serve_as(settings, store, database, self.operator_key.clone(), policy, natives).await
+        Self::serve_as(Some(settings), store, database, self.operator_key.clone(), policy, natives).await
     }
 
     /// Another process on the same database, over a line that can be cut.
@@ -80,7 +80,7 @@ impl TestService {
     pub(crate) async fn restart_as(&self, line: &Line, settings: Settings) -> Self {
         let (database, store) = (Arc::clone(&self.database), connect(line.url()).await);
         let (policy, natives) = (self.policy.clone(), self.natives.clone());
-        Self::serve_as(settings, store, database, self.operator_key.clone(), policy, natives).await
+        Self::serve_as(Some(settings), store, database, self.operator_key.clone(), policy, natives).await
     }
 
     async fn serve(
@@ -90,11 +90,12 @@ impl TestService {
         policy: Policy,
         natives: Natives,
     ) -> Self {
-        Self::serve_as(Settings::default(), store, database, operator_key, policy, natives).await
+        Self::serve_as(None, store, database, operator_key, policy, natives).await
     }
 
+    /// Without settings of the test's own, webhooks reach the service at its address.
     async fn serve_as(
-        settings: Settings,
+        settings: Option<Settings>,
         store: Store,
         database: Arc<Database>,
         operator_key: String,
@@ -102,12 +103,18 @@ impl TestService {
         natives: Natives,
     ) -> Self {
         let egress = Egress::new(policy.clone()).unwrap();
-        let state = AppState::new(store, egress, natives.clone(), settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
+        let usual = || Settings { public_url: Some(format!("http://{address}")), ..Settings::default() };
+        let state = AppState::new(store, egress, natives.clone(), settings.unwrap_or_else(usual));
         let app = router(state.clone());
         TaskTracker::new().spawn(async move { axum::serve(listener, app).await });
         Self { address, state, database, operator_key, policy, natives }
+    }
+
+    /// The database as the service itself reaches it, with its key.
+    pub(crate) async fn store(&self) -> Store {
+        connect(&self.database.url()).await
     }
 
     /// Somebody without a key.
