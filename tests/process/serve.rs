@@ -55,6 +55,8 @@ fn help_names_every_setting() {
             "TOOLHOOK_STALE_LISTS_MS",
             "TOOLHOOK_METRICS_LISTEN",
             "TOOLHOOK_OTLP_ENDPOINT",
+            "TOOLHOOK_PREVIOUS_MASTER_KEYS",
+            "TOOLHOOK_PREVIOUS_MASTER_KEYS_FILE",
         ])
         .chain(["--no-migrate", "127.0.0.1:8080", "milliseconds"])
     {
