@@ -62,6 +62,7 @@ impl Fleet<'_> {
 
     /// Makes calls, and changes of secrets, until it is told to stop. None may fail.
     fn traffic(&self, number: usize, key: &str) {
+        let _stop = Stop(&self.stop); // a call that fails ends the whole
         let mut count = number;
         while !self.stop.load(Ordering::SeqCst) {
             let replica = self.replicas[count % 2].read().unwrap();
@@ -93,6 +94,25 @@ impl Fleet<'_> {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
     }
+
+    /// The four steps, with traffic in between.
+    fn rotate(&self) {
+        let _stop = Stop(&self.stop);
+        self.let_through();
+        self.roll(OLD, NEW);
+        self.roll(NEW, OLD);
+        assert!(doctor(self.url, NEW, OLD).contains("with a previous key"), "{}", doctor(self.url, NEW, OLD));
+        // A replica without the new key would have been refused, and so would one without the old key now.
+        finish(&mut with_keys(&["serve", "--listen", "127.0.0.1:0"], self.url, NEW, ""))
+            .complains(1, &["not the master key", "PREVIOUS"]);
+        let rotated = finish(&mut with_keys(&["rotate-master-key"], self.url, NEW, OLD));
+        assert_eq!(rotated.code, Some(0), "{}{}", rotated.out, rotated.err);
+        assert_eq!(rotated.out.lines().count(), 2, "one key is left: {}", rotated.out);
+        assert!(rotated.out.contains("current") && !rotated.err.contains("Sealed 0"), "{}{}", rotated.out, rotated.err);
+        self.let_through();
+        self.roll(NEW, "");
+        assert!(doctor(self.url, NEW, "").starts_with("ok"), "{}", doctor(self.url, NEW, ""));
+    }
 }
 
 #[test]
@@ -120,28 +140,7 @@ fn i09_the_master_key_is_changed_under_traffic_and_no_call_fails() {
                 })
             })
             .collect();
-        let steps = scope.spawn(|| {
-            let _stop = Stop(&fleet.stop);
-            fleet.let_through();
-            fleet.roll(OLD, NEW);
-            fleet.roll(NEW, OLD);
-            assert!(doctor(&url, NEW, OLD).contains("with a previous key"), "{}", doctor(&url, NEW, OLD));
-            // A replica without the new key would have been refused, and so would one without the old key now.
-            finish(&mut with_keys(&["serve", "--listen", "127.0.0.1:0"], &url, NEW, ""))
-                .complains(1, &["not the master key", "PREVIOUS"]);
-            let rotated = finish(&mut with_keys(&["rotate-master-key"], &url, NEW, OLD));
-            assert_eq!(rotated.code, Some(0), "{}{}", rotated.out, rotated.err);
-            assert_eq!(rotated.out.lines().count(), 2, "one key is left: {}", rotated.out);
-            assert!(
-                rotated.out.contains("current") && !rotated.err.contains("Sealed 0"),
-                "{}{}",
-                rotated.out,
-                rotated.err
-            );
-            fleet.let_through();
-            fleet.roll(NEW, "");
-            assert!(doctor(&url, NEW, "").starts_with("ok"), "{}", doctor(&url, NEW, ""));
-        });
+        let steps = scope.spawn(|| fleet.rotate());
         steps.join().unwrap();
         for client in clients {
             client.join().unwrap();
