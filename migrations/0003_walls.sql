@@ -5,6 +5,8 @@
 --   toolhook_system  what serves all tenants: keys by their public id, tenants themselves, the common writing of the log
 -- Neither owns anything. A new table of tenants' rows needs two things: `select toolhook_wall('its_name')`, and grants of
 -- what is done with it, and no more. What is missing keeps the service from starting, or its statements from working.
+-- The owner is held too: a migration that reads or changes rows of such a table says `alter table … no force row level security`
+-- before and `alter table … force row level security` after, or an owner that is no superuser finds nothing there.
 
 -- Roles belong to the whole cluster: another database may have made them already, or be making them now.
 do $$

@@ -33,7 +33,8 @@
 //!   results. A renderer works on a copy of the options and takes what it understands; what is left over is reported as
 //!   dropped, so there is no list of supported options to keep in step.
 //! - [`store`]: SQL only. A public function is one business fact in one transaction, and the tenant comes first in its
-//!   arguments. Secrets are sealed by [`store::Vault`], bound to table, column, tenant and row. Which constraint refused a
+//!   arguments. A transaction takes a role as it begins, that of its tenant or that of the system, and row-level security holds
+//!   it there; the pool has no other door (`store/scope.rs`, [`store::walls`]). Secrets are sealed by [`store::Vault`], bound to table, column, tenant and row. Which constraint refused a
 //!   write decides what the conflict is.
 //! - [`egress`]: the one HTTP client. Authors write URLs, so it checks the URL, every answer of the resolver, and the
 //!   connected peer; it follows nothing, repeats nothing, and reads under a cap. It signs requests by the Standard Webhooks

@@ -1,7 +1,8 @@
 //! Postgres, and the only room that says `sqlx`.
 //!
 //! A public function is one business fact in one transaction, and its first argument is whose fact it is: there is no
-//! finder without a tenant but the operator's. "Not found" is `None`. Which constraint refused a write decides what the
+//! finder without a tenant but the operator's. Every transaction takes a role as it begins: `scoped` sees one tenant's rows,
+//! `system` serves all tenants (`scope.rs`). "Not found" is `None`. Which constraint refused a write decides what the
 //! conflict is, never the text of an error.
 
 pub mod audit;

@@ -59,8 +59,12 @@ impl Doors {
     }
 
     async fn begin(&self, opening: String) -> Result<Scope, StoreError> {
-        let connection = self.pool.acquire().await?;
-        Scope::begin(connection, self.rollbacks.clone(), opening).await
+        Scope::begin(self.acquire().await?, self.rollbacks.clone(), opening).await
+    }
+
+    /// In a box: it takes more room than all that callers do with the connection.
+    async fn acquire(&self) -> Result<PoolConnection<Postgres>, StoreError> {
+        Ok(Box::pin(self.pool.acquire()).await?)
     }
 }
 
@@ -88,7 +92,7 @@ impl Store {
     /// A connection as the login, without a role: for migrations, for whether anybody answers, and for what the catalogue says
     /// about roles themselves. `tests/architecture.rs` says who may.
     pub(super) async fn as_login(&self) -> Result<PoolConnection<Postgres>, StoreError> {
-        Ok(self.doors.pool.acquire().await?)
+        self.doors.acquire().await
     }
 }
 

@@ -59,7 +59,8 @@ impl MasterKey {
 
 /// A key's name: its id in hexadecimal digits.
 pub(super) fn name(id: &[u8]) -> String {
-    id.iter().map(|byte| format!("{byte:02x}")).collect()
+    let halves = id.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    halves.filter_map(|half| char::from_digit(half.into(), 16)).collect()
 }
 
 /// A key at work.

@@ -24,6 +24,8 @@ pub enum Breach {
     Policy(String, String),
     /// The role of one tenant may empty a table, which no policy covers.
     Empties(String),
+    /// The role of one tenant may use something that works with its owner's rights: a view, or a function.
+    Borrows(String),
 }
 
 impl fmt::Display for Breach {
@@ -57,6 +59,10 @@ impl fmt::Display for Breach {
             Self::Policy(table, policy) => write!(
                 out,
                 "the policy {policy} on {table} lets toolhook_app see more than one tenant: run `drop policy {policy} on {table}`"
+            ),
+            Self::Borrows(what) => write!(
+                out,
+                "toolhook_app may use {what}, which works with its owner's rights: run `revoke all on {what} from toolhook_app, public`"
             ),
             Self::Empties(table) => {
                 write!(
@@ -97,7 +103,7 @@ async fn catalogued(store: &Store) -> Result<Vec<Breach>, StoreError> {
                  where a.attrelid = c.oid and r.name = 'toolhook_app') as granted,
                c.relnamespace = 'public'::regnamespace and (c.relname in ('tenants', 'operator_keys') or exists (
                  select from pg_attribute a where a.attrelid = c.oid and a.attname = 'tenant_id' and not a.attisdropped)) as tenants
-             from pg_class c where c.relkind in ('r', 'p'))
+             from pg_class c where c.relkind in ('r', 'p', 'v', 'm', 'f'))
            select 'no role' as "kind!", w.name as "subject!", '' as "detail!" from wanted w
              where not exists (select from roles r where r.name = w.name)
            union all select 'unbounded', name, '' from roles where unbounded
@@ -106,16 +112,20 @@ async fn catalogued(store: &Store) -> Result<Vec<Breach>, StoreError> {
            union all select 'owns', r.name, p.oid::regprocedure::text from pg_proc p join roles r on r.oid = p.proowner
            union all select 'member', r.name, of.rolname from pg_auth_members m join roles r on r.oid = m.member
              join pg_roles of on of.oid = m.roleid
-           union all select 'open', name, '' from relations where (granted or tenants) and not walled
+           union all select 'open', name, '' from relations where relkind in ('r', 'p') and (granted or tenants) and not walled
+           union all select 'borrows', name, '' from relations where relkind in ('v', 'm', 'f') and granted
+           union all select 'borrows', 'function ' || p.oid::regprocedure, '' from pg_proc p join roles r on r.name = 'toolhook_app'
+             where p.prosecdef and p.pronamespace = 'public'::regnamespace and has_function_privilege(r.oid, p.oid, 'execute')
+               and not r.unbounded and not exists (select from pg_depend d where d.objid = p.oid and d.deptype = 'e')
            union all select 'policy', n.name, p.polname
              from pg_policy p join relations n on n.oid = p.polrelid join roles r on r.name = 'toolhook_app'
-             where p.polpermissive and (r.oid = any(p.polroles) or 0 = any(p.polroles))
+             where p.polpermissive and not r.unbounded and (r.oid = any(p.polroles) or 0 = any(p.polroles))
                and (has_any_column_privilege(r.oid, n.oid, 'select, insert, update') or has_table_privilege(r.oid, n.oid, 'delete'))
                and exists (select from unnest(array[pg_get_expr(p.polqual, p.polrelid), pg_get_expr(p.polwithcheck, p.polrelid)]) e
                  where e <> '(' || case when n.name = 'tenants' then 'id' else 'tenant_id' end
                    || ' = (NULLIF(current_setting(''toolhook.tenant''::text, true), ''''::text))::uuid)')
            union all select 'empties', n.name, '' from relations n join roles r on r.name = 'toolhook_app'
-             where not r.unbounded and has_table_privilege(r.oid, n.oid, 'truncate')
+             where n.relkind in ('r', 'p') and not r.unbounded and has_table_privilege(r.oid, n.oid, 'truncate')
            order by 1, 2, 3"#
     );
     let found = found.fetch_all(&mut *store.as_login().await?).await?;
@@ -131,6 +141,7 @@ fn breach(kind: &str, subject: String, detail: String) -> Option<Breach> {
         "open" => Breach::Open(subject),
         "policy" => Breach::Policy(subject, detail),
         "empties" => Breach::Empties(subject),
+        "borrows" => Breach::Borrows(subject),
         _ => return None,
     })
 }

@@ -1,7 +1,11 @@
 //! Secrets: shown once, masked ever after, and nowhere in the clear.
 
-use crate::support::{Receiver, TestService, tool, traced};
+use crate::support::{Receiver, TestService, eventually, tool, traced};
+use secrecy::ExposeSecret as _;
 use serde_json::json;
+use sqlx::{Connection as _, Executor as _};
+use toolhook::domain::{HandlerName, TenantName};
+use toolhook::store::{MasterKey, Store, Vault, handlers, rotation, tenants};
 
 #[tokio::test]
 async fn i07_planted_secrets_are_in_no_answer_no_table_and_no_log() {
@@ -89,4 +93,50 @@ async fn i08_a_sealed_secret_that_was_moved_takes_its_tool_down_and_no_other() {
     assert_eq!(after.agent.post("/v1/tools/b/calls", &call).await.with(200)["status"], "succeeded");
     after.agent.post("/v1/tools/a/calls", &call).await.problem(409, "unreadable");
     assert_eq!(receiver.seen().len(), 1);
+}
+
+/// Somebody changes a row at the very moment at which its values are sealed again.
+#[tokio::test]
+async fn i09_a_write_during_the_rotation_is_kept() {
+    let service = TestService::start().await;
+    let acme = service.tenant("acme").await;
+    let body = |value: &str| json!({"kind": "webhook", "url": "https://a.example/", "headers": {"x": value}});
+    for name in ["h", "i"] {
+        acme.editor.put(&format!("/v1/handlers/{name}"), &body("first")).await.with(201);
+    }
+    let mut writer = service.database.connect().await;
+    writer.execute("create table first as select id, headers from handlers").await.unwrap();
+    acme.editor.put("/v1/handlers/h", &body("second")).await.with(200);
+
+    let (old, new) = (MasterKey::from_random([42; 32]), MasterKey::from_random([43; 32]));
+    let vault = Vault::with(&new, std::slice::from_ref(&old));
+    let store = Store::connect(&service.database.url(), 2, vault).await.unwrap();
+    writer
+        .execute("begin; update handlers h set headers = f.headers, version = 9 from first f where f.id = h.id and h.name = 'h'")
+        .await
+        .unwrap();
+    let mut watcher = service.database.connect().await;
+    let waits = eventually(async || {
+        let waiting =
+            "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+        let waiting: Vec<i32> = sqlx::query_scalar(waiting).fetch_all(&mut watcher).await.unwrap();
+        (!waiting.is_empty()).then_some(())
+    });
+    let release = async {
+        waits.await;
+        writer.execute("commit").await.unwrap();
+    };
+    let (resealed, ()) = futures_util::future::join(rotation::reseal(&store), release).await;
+    // Each handler has headers and a signing secret.
+    assert_eq!(resealed.unwrap(), 4);
+    let uses = rotation::uses(&store).await.unwrap();
+    assert!(uses.len() == 1 && uses[0].current && uses[0].values == 4, "{uses:?}");
+
+    let alone = Store::connect(&service.database.url(), 1, Vault::new(&new)).await.unwrap();
+    let tenant = tenants::get(&alone, &TenantName::parse("acme").unwrap()).await.unwrap().unwrap().id;
+    let found = handlers::get(&alone, tenant, &HandlerName::parse("h").unwrap()).await.unwrap().unwrap();
+    assert_eq!((found.version, found.handler.secrets.headers["x"].expose_secret()), (9, "first"));
+    for connection in [writer, watcher] {
+        connection.close().await.unwrap();
+    }
 }

@@ -1,7 +1,7 @@
 //! The walls between tenants that Postgres holds: what a role may see, whatever the service asks. The numbers are those of the
 //! threat model's checks; D1, D2 and D6 are in `tenancy`, D7 is where real processes are started.
 
-use crate::support::{Receiver, TestService, connect_with, tool, webhook};
+use crate::support::{Receiver, TestService, connect_with, eventually, tool, webhook};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use std::collections::BTreeSet;
@@ -115,15 +115,11 @@ async fn d04_a_request_that_is_cut_off_leaves_nothing_to_the_next_on_its_connect
     // In the middle of a statement, which waits for a lock.
     let mut blocker = service.database.connect().await;
     blocker.execute("begin; lock table tools in access exclusive mode").await.unwrap();
-    let waits = async {
-        while rows(&mut watcher, "select pid::text from pg_locks where not granted".to_owned())
-            .await
-            .unwrap()
-            .is_empty()
-        {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
+    let waits = eventually(async || {
+        let waiting = "select pid::text from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock'";
+        (!rows(&mut watcher, waiting.to_owned()).await.unwrap().is_empty()).then_some(())
+    });
     tokio::select! {
         found = names(&store, acme) => panic!("not held: {found:?}"),
         () = waits => {}

@@ -36,6 +36,12 @@ fn run(arguments: &[&str], url: &str) -> String {
     ended.out.trim().to_owned()
 }
 
+/// What `toolhook doctor` says of the master key.
+fn doctor(url: &str, current: &str, previous: &str) -> String {
+    let doctor = finish(&mut with_keys(&["doctor", "--listen", "127.0.0.1:0"], url, current, previous));
+    doctor.out.lines().find(|line| line.contains("master key")).unwrap_or_default().to_owned()
+}
+
 /// Two replicas behind something that sends nobody to one that is being replaced.
 struct Fleet<'a> {
     scratch: &'a Scratch,
@@ -46,12 +52,21 @@ struct Fleet<'a> {
 }
 
 impl Fleet<'_> {
+    fn make_tools(&self, key: &str, webhook: &Webhook) {
+        for number in 0..30 {
+            let mut made = tool(&format!("t{number}"), &webhook.url);
+            made["handler"]["headers"] = json!({"x-secret": SECRET});
+            self.replicas[0].read().unwrap().expect(201, key, ("POST", "/v1/tools"), Some(&made));
+        }
+    }
+
     /// Makes calls, and changes of secrets, until it is told to stop. None may fail.
     fn traffic(&self, number: usize, key: &str) {
+        let _stop = Stop(&self.stop); // a call that fails ends the whole
         let mut count = number;
         while !self.stop.load(Ordering::SeqCst) {
             let replica = self.replicas[count % 2].read().unwrap();
-            if count % 5 == 0 {
+            if count.is_multiple_of(5) {
                 let changed = json!({"handler": {"headers": {"x-secret": SECRET, "x-count": count.to_string()}}});
                 replica.expect(200, key, ("PATCH", &format!("/v1/tools/t{number}")), Some(&changed));
             }
@@ -79,6 +94,25 @@ impl Fleet<'_> {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
     }
+
+    /// The four steps, with traffic in between.
+    fn rotate(&self) {
+        let _stop = Stop(&self.stop);
+        self.let_through();
+        self.roll(OLD, NEW);
+        self.roll(NEW, OLD);
+        assert!(doctor(self.url, NEW, OLD).contains("with a previous key"), "{}", doctor(self.url, NEW, OLD));
+        // A replica without the new key would have been refused, and so would one without the old key now.
+        finish(&mut with_keys(&["serve", "--listen", "127.0.0.1:0"], self.url, NEW, ""))
+            .complains(1, &["not the master key", "PREVIOUS"]);
+        let rotated = finish(&mut with_keys(&["rotate-master-key"], self.url, NEW, OLD));
+        assert_eq!(rotated.code, Some(0), "{}{}", rotated.out, rotated.err);
+        assert_eq!(rotated.out.lines().count(), 2, "one key is left: {}", rotated.out);
+        assert!(rotated.out.contains("current") && !rotated.err.contains("Sealed 0"), "{}{}", rotated.out, rotated.err);
+        self.let_through();
+        self.roll(NEW, "");
+        assert!(doctor(self.url, NEW, "").starts_with("ok"), "{}", doctor(self.url, NEW, ""));
+    }
 }
 
 #[test]
@@ -96,15 +130,7 @@ fn i09_the_master_key_is_changed_under_traffic_and_no_call_fails() {
     };
     run(&["tenants", "create", "acme"], &url);
     let key = run(&["keys", "create", "--role", "editor", "--tenant", "acme"], &url);
-    for number in 0..30 {
-        let mut made = tool(&format!("t{number}"), &webhook.url);
-        made["handler"]["headers"] = json!({"x-secret": SECRET});
-        fleet.replicas[0].read().unwrap().expect(201, &key, ("POST", "/v1/tools"), Some(&made));
-    }
-    let doctor = |current, previous| {
-        let doctor = finish(&mut with_keys(&["doctor", "--listen", "127.0.0.1:0"], &url, current, previous));
-        doctor.out.lines().find(|line| line.contains("master key")).unwrap_or_default().to_owned()
-    };
+    fleet.make_tools(&key, &webhook);
     std::thread::scope(|scope| {
         let clients: Vec<_> = (0..3)
             .map(|number| {
@@ -114,23 +140,7 @@ fn i09_the_master_key_is_changed_under_traffic_and_no_call_fails() {
                 })
             })
             .collect();
-        let steps = scope.spawn(|| {
-            let _stop = Stop(&fleet.stop);
-            fleet.let_through();
-            fleet.roll(OLD, NEW);
-            fleet.roll(NEW, OLD);
-            assert!(doctor(NEW, OLD).contains("with a previous key"), "{}", doctor(NEW, OLD));
-            // A replica without the new key would have been refused, and so would one without the old key now.
-            finish(&mut with_keys(&["serve", "--listen", "127.0.0.1:0"], &url, NEW, ""))
-                .complains(1, &["not the master key", "PREVIOUS"]);
-            let rotated = finish(&mut with_keys(&["rotate-master-key"], &url, NEW, OLD));
-            assert_eq!(rotated.code, Some(0), "{}{}", rotated.out, rotated.err);
-            assert_eq!(rotated.out.lines().count(), 2, "one key is left: {}", rotated.out);
-            assert!(rotated.out.contains("current"), "{}", rotated.out);
-            fleet.let_through();
-            fleet.roll(NEW, "");
-            assert!(doctor(NEW, "").starts_with("ok"), "{}", doctor(NEW, ""));
-        });
+        let steps = scope.spawn(|| fleet.rotate());
         steps.join().unwrap();
         for client in clients {
             client.join().unwrap();

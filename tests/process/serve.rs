@@ -60,6 +60,8 @@ fn help_names_every_setting() {
             "TOOLHOOK_EGRESS_CA_FILE",
             "TOOLHOOK_METRICS_LISTEN",
             "TOOLHOOK_OTLP_ENDPOINT",
+            "TOOLHOOK_PREVIOUS_MASTER_KEYS",
+            "TOOLHOOK_PREVIOUS_MASTER_KEYS_FILE",
             "TOOLHOOK_PUBLIC_URL",
         ])
         .chain(["--no-migrate", "127.0.0.1:8080", "milliseconds"])

@@ -53,79 +53,104 @@ fn refused(scratch: &Scratch, command: &mut Command, words: &[&str]) {
     }
 }
 
+/// What takes a wall down, what puts it up again, and what is said of it.
+const BREACHES: &[(&str, &str, &str)] = &[
+    ("alter role toolhook_app superuser", "alter role toolhook_app nosuperuser", "toolhook_app is a superuser"),
+    (
+        "alter role toolhook_system bypassrls",
+        "alter role toolhook_system nobypassrls",
+        "toolhook_system is a superuser",
+    ),
+    (
+        "alter table tools owner to toolhook_app",
+        "alter table tools owner to postgres; grant select, insert, update, delete on tools to toolhook_app",
+        "toolhook_app owns tools",
+    ),
+    (
+        "grant pg_read_all_data to toolhook_app",
+        "revoke pg_read_all_data from toolhook_app",
+        "`revoke pg_read_all_data from toolhook_app`",
+    ),
+    (
+        "grant toolhook_system to toolhook_app",
+        "revoke toolhook_system from toolhook_app",
+        "toolhook_app is a member of toolhook_system",
+    ),
+    (
+        "alter table calls no force row level security",
+        "alter table calls force row level security",
+        "not forced on calls",
+    ),
+    ("alter table keys disable row level security", "alter table keys enable row level security", "on keys"),
+    (
+        "alter table calls_default disable row level security",
+        "alter table calls_default enable row level security",
+        "on calls_default",
+    ),
+    (
+        "create policy wide on tools to toolhook_app using (true)",
+        "drop policy wide on tools",
+        "the policy wide on tools",
+    ),
+    (
+        "create policy wide on tools using (tenant_id is not null)",
+        "drop policy wide on tools",
+        "the policy wide on tools",
+    ),
+    ("create table more (tenant_id uuid)", "drop table more", "on more"),
+    (
+        "create table loose (x int); grant select (x) on loose to toolhook_app",
+        "drop table loose",
+        "not forced on loose",
+    ),
+    ("grant truncate on calls to toolhook_app", "revoke truncate on calls from toolhook_app", "truncate calls"),
+    (
+        "create view seen as select name from tools; grant select on seen to toolhook_app",
+        "drop view seen",
+        "may use seen",
+    ),
+    (
+        "create function peek() returns bigint security definer language sql as 'select count(*) from tools'",
+        "drop function peek()",
+        "`revoke all on function peek() from toolhook_app, public`",
+    ),
+];
+
 #[test]
 fn d07_it_refuses_to_start_where_a_wall_is_down() {
     let scratch = Scratch::new();
     let postgres = scratch.postgres();
     let url = postgres.url("postgres");
     run(&["migrate"], &url);
-    for (breach, mend, words) in [
-        ("alter role toolhook_app superuser", "alter role toolhook_app nosuperuser", "toolhook_app is a superuser"),
-        (
-            "alter role toolhook_system bypassrls",
-            "alter role toolhook_system nobypassrls",
-            "toolhook_system is a superuser",
-        ),
-        (
-            "alter table tools owner to toolhook_app",
-            "alter table tools owner to postgres; grant select, insert, update, delete on tools to toolhook_app",
-            "toolhook_app owns tools",
-        ),
-        (
-            "grant pg_read_all_data to toolhook_app",
-            "revoke pg_read_all_data from toolhook_app",
-            "`revoke pg_read_all_data from toolhook_app`",
-        ),
-        (
-            "grant toolhook_system to toolhook_app",
-            "revoke toolhook_system from toolhook_app",
-            "toolhook_app is a member of toolhook_system",
-        ),
-        (
-            "alter table calls no force row level security",
-            "alter table calls force row level security",
-            "not forced on calls",
-        ),
-        ("alter table keys disable row level security", "alter table keys enable row level security", "on keys"),
-        (
-            "alter table calls_default disable row level security",
-            "alter table calls_default enable row level security",
-            "on calls_default",
-        ),
-        (
-            "create policy wide on tools to toolhook_app using (true)",
-            "drop policy wide on tools",
-            "the policy wide on tools",
-        ),
-        (
-            "create policy wide on tools using (tenant_id is not null)",
-            "drop policy wide on tools",
-            "the policy wide on tools",
-        ),
-        ("create table more (tenant_id uuid)", "drop table more", "on more"),
-        (
-            "create table loose (x int); grant select (x) on loose to toolhook_app",
-            "drop table loose",
-            "not forced on loose",
-        ),
-        ("grant truncate on calls to toolhook_app", "revoke truncate on calls from toolhook_app", "truncate calls"),
-        ("create role stranger login", "", ""),
-    ] {
+    for (breach, mend, words) in BREACHES {
         execute(&url, breach);
-        if words.is_empty() {
-            let url = url.replace("postgres@", "stranger@");
-            refused(&scratch, &mut serve(&url), &["may not take the role toolhook_app", "toolhook_system"]);
-            continue;
-        }
         refused(&scratch, &mut serve(&url), &["does not keep tenants apart", words]);
         execute(&url, mend);
     }
     Server::start(&scratch, &mut serve(&url)).stop(Signal::SIGTERM);
+    execute(&url, "create role stranger login");
+    let stranger = url.replace("postgres@", "stranger@");
+    refused(&scratch, &mut serve(&stranger), &["may not take the role toolhook_app", "toolhook_system"]);
     execute(&url, "drop owned by toolhook_app; drop role toolhook_app");
     refused(&scratch, &mut serve(&url), &["there is no role toolhook_app"]);
     let mut dev = with_settings(&["dev", "--listen", "127.0.0.1:0"], &url);
     refused(&scratch, dev.env("TOOLHOOK_DATA_DIR", scratch.data_dir()), &["there is no role toolhook_app"]);
     postgres.stop();
+}
+
+/// A day's work of an editor, once.
+fn work(server: &Server, key: &str, webhook: &Webhook) {
+    server.expect(201, key, ("POST", "/v1/tools"), Some(&tool("t", &webhook.url)));
+    let headers = [("authorization", &*format!("Bearer {key}")), ("idempotency-key", "one")];
+    for replayed in [false, true] {
+        let call = json!({"input": {}});
+        let answer = send_with(&server.base_url, &headers, "POST", "/v1/tools/t/calls", Some(&call)).unwrap();
+        assert_eq!((answer.status, &answer.body["replayed"]), (200, &json!(replayed)), "{}", answer.text);
+    }
+    server.expect(200, key, ("POST", "/v1/tools/t/calls"), Some(&json!({"input": {}})));
+    let page = server.expect(200, key, ("GET", "/v1/calls"), None);
+    assert_eq!(page["data"].as_array().unwrap().len(), 2);
+    server.expect(200, key, ("PATCH", "/v1/tools/t"), Some(&json!({"description": "Says more"})));
 }
 
 /// The set-up that is recommended: one login owns the tables and migrates, another owns nothing and serves. Neither is a superuser.
@@ -165,19 +190,10 @@ fn d07_a_login_that_owns_nothing_serves() {
         (key("editor", "acme"), key("editor", "gone"), run(&["keys", "create", "--role", "operator"], &service));
     let webhook = Webhook::start("done");
     for key in [&editor, &other] {
-        server.expect(201, key, ("POST", "/v1/tools"), Some(&tool("t", &webhook.url)));
-        let headers = [("authorization", &*format!("Bearer {key}")), ("idempotency-key", "one")];
-        for replayed in [false, true] {
-            let call = json!({"input": {}});
-            let answer = send_with(&server.base_url, &headers, "POST", "/v1/tools/t/calls", Some(&call)).unwrap();
-            assert_eq!((answer.status, &answer.body["replayed"]), (200, &json!(replayed)), "{}", answer.text);
-        }
-        server.expect(200, key, ("POST", "/v1/tools/t/calls"), Some(&json!({"input": {}})));
-        let page = server.expect(200, key, ("GET", "/v1/calls"), None);
-        assert_eq!(page["data"].as_array().unwrap().len(), 2);
-        server.expect(200, key, ("PATCH", "/v1/tools/t"), Some(&json!({"description": "Says more"})));
-        assert_eq!(server.expect(200, key, ("GET", "/v1/tools/t/versions"), None)["data"].as_array().unwrap().len(), 2);
+        work(&server, key, &webhook);
     }
+    let again = server.expect(200, &editor, ("GET", "/v1/tools/t/versions"), None);
+    assert_eq!(again["data"].as_array().unwrap().len(), 2);
     // What goes with a tenant goes, though its tables' owner is held by their policies too.
     server.expect(204, &operator, ("DELETE", "/v1/tenants/gone"), None);
     assert_eq!(ask(&superuser, "select name from tools").unwrap(), ["t"]);
