@@ -62,7 +62,7 @@ pub(super) async fn run(
         metrics: service.metrics,
         call_log: serving.call_log,
         lease_grace: serving.lease_grace,
-        limiting: serving.limiting.clone(),
+        limiting: serving.limiting,
         crash_at: serving.crash_at,
     };
     let state = AppState::new(service.store.clone(), egress, service.natives, settings);
