@@ -62,11 +62,13 @@
 //! # The way of a call
 //!
 //! `POST /v1/formats/anthropic/calls`: the body is read strictly (a key that stands twice is refused, numbers keep every
-//! digit); the format finds the calls; a task of its own runs and logs them, so that a caller that hangs up does not cut
+//! digit); the format finds the calls; [`execution::Executor::admit`] says how many of them the tenant may make, before anything is
+//! done for them; a task of its own runs and logs them, so that a caller that hangs up does not cut
 //! one in half. Each call is found, admitted, read, mapped back from what the format declared, and held against its
 //! schema before anything is sent; what does not fit and is plainly meant is repaired, and named. Neighbours that are
-//! `concurrent` run beside each other, any other call runs alone. A webhook's request is serialized once, and those
-//! bytes are signed and sent. Its answer becomes an outcome, is held against what the tool promised, and cut to its
+//! `concurrent` run beside each other, any other call runs alone. Each waits for its turn, at its handler first and then among its
+//! tenant's calls. A webhook's request is serialized once, and those bytes are signed and sent; again, in another turn, only if it cannot have
+//! arrived or if the tool says that it may. Its answer becomes an outcome, is held against what the tool promised, and cut to its
 //! cap. The [`execution::Journal`] logs the calls of all requests in flight in one commit, and then the format renders one
 //! result per call.
 //!

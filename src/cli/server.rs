@@ -79,7 +79,7 @@ pub(super) async fn run(
         metrics: service.metrics,
         call_log: serving.call_log,
         lease_grace: serving.lease_grace,
-        limiting: serving.limiting.clone(),
+        limiting: serving.limiting,
         crash_at: serving.crash_at,
         public_url: serving.public_url.as_ref().map(ToString::to_string).or(service.own_url),
     };

@@ -49,3 +49,28 @@ impl Limits {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Alone {
+        #[command(flatten)]
+        limits: Limits,
+    }
+
+    #[test]
+    fn the_defaults_are_the_librarys() {
+        let alone = Alone::try_parse_from(["toolhook"]).unwrap();
+        assert_eq!(alone.limits.check(&mut Problems::default()), Some(Limiting::default()));
+        let given = ["toolhook", "--concurrent-calls=7", "--in-flight-calls=9", "--calls-per-second="];
+        let limiting = Alone::try_parse_from(given).unwrap().limits.check(&mut Problems::default()).unwrap();
+        assert_eq!((limiting.concurrent_calls, limiting.in_flight_calls), (7, 9));
+        assert_eq!(limiting.calls_per_second, 10_000, "empty counts as not given");
+        let mut problems = Problems::default();
+        let none = Alone::try_parse_from(["toolhook", "--handler-concurrency=0"]).unwrap().limits.check(&mut problems);
+        assert!(none.is_none() && problems.finish(Some(())).is_err());
+    }
+}

@@ -54,11 +54,11 @@ pub struct TenantLimits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 100_000)]
     pub tools: Option<u32>,
-    /// Calls it may start in a second.
+    /// Calls it may start in a second, and as many at once (default 10,000, unless the operator chose another).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1_000_000)]
     pub calls_per_second: Option<u32>,
-    /// Calls it may have running at one time.
+    /// Calls it may have running at one time (default 64, unless the operator chose another); four times as many may wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1_000_000)]
     pub concurrent_calls: Option<u32>,

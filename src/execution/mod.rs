@@ -162,7 +162,7 @@ impl Executor {
     /// The same, counted in these metrics.
     #[must_use]
     pub fn measured_by(self, metrics: Metrics) -> Self {
-        let limiter = Limiter::new(self.limiter.settings().clone(), metrics.clone());
+        let limiter = Limiter::new(*self.limiter.settings(), metrics.clone());
         Self { metrics, limiter, ..self }
     }
 

@@ -127,12 +127,12 @@ mod tests {
     use super::*;
     use bytes::Bytes;
 
-    fn answer(status: u16) -> Brought {
-        Ok(Ok(Inbound { status, content_type: None, retry_after: Some(Duration::from_secs(7)), body: Bytes::new() }))
+    fn inbound(status: u16) -> Inbound {
+        Inbound { status, content_type: None, retry_after: Some(Duration::from_secs(7)), body: Bytes::new() }
     }
 
-    fn cause() -> Box<std::io::Error> {
-        Box::new(std::io::Error::other("c"))
+    fn cause<E: From<std::io::Error>>() -> E {
+        std::io::Error::other("c").into()
     }
 
     #[test]
@@ -144,13 +144,13 @@ mod tests {
             (Ok(Err(EgressError::Lost(cause()))), false, true),
             (Ok(Err(EgressError::CutOff { status: 200, cause: cause() })), false, true),
             (Ok(Err(EgressError::TooLarge { status: 200, cap: 1 })), false, false),
-            (answer(200), false, false),
-            (answer(400), false, false),
-            (answer(429), false, true),
-            (answer(500), false, false),
-            (answer(502), false, true),
-            (answer(503), false, true),
-            (answer(504), false, true),
+            (Ok(Ok(inbound(200))), false, false),
+            (Ok(Ok(inbound(400))), false, false),
+            (Ok(Ok(inbound(429))), false, true),
+            (Ok(Ok(inbound(500))), false, false),
+            (Ok(Ok(inbound(502))), false, true),
+            (Ok(Ok(inbound(503))), false, true),
+            (Ok(Ok(inbound(504))), false, true),
             (Err(Failure::failed("handler_misconfigured", "m")), false, false),
         ] {
             let verdict = (may_repeat(&brought, false), may_repeat(&brought, true));
@@ -163,8 +163,8 @@ mod tests {
         let first = Duration::from_millis(250);
         let waits: Vec<u128> = [1, 2, 3, 8, 10].map(|number| backoff(first, number).as_millis()).to_vec();
         assert_eq!(waits, [250, 500, 1_000, 20_000, 20_000]);
-        assert_eq!(asked(&answer(503)), Some(Duration::from_secs(7)));
-        assert_eq!(asked(&answer(502)), None);
+        assert_eq!(asked(&Ok(Ok(inbound(503)))), Some(Duration::from_secs(7)));
+        assert_eq!(asked(&Ok(Ok(inbound(502)))), None);
     }
 
     #[test]
@@ -174,6 +174,6 @@ mod tests {
         let is_lost = |brought: Brought| matches!(brought, Ok(Err(EgressError::Lost(_))));
         assert!(is_lost(told(unsent(), Some(lost()))));
         assert!(!is_lost(told(unsent(), None)));
-        assert!(!is_lost(told(answer(200), Some(lost()))));
+        assert!(!is_lost(told(Ok(Ok(inbound(200))), Some(lost()))));
     }
 }

@@ -65,7 +65,8 @@ pub(super) struct HandlerBody {
     /// Bounds a whole call, retries too, in milliseconds.
     #[schema(nullable, minimum = 1, maximum = 300_000, default = 30_000)]
     pub timeout_ms: Option<u32>,
-    /// How often a request is sent at most.
+    /// How often a request is sent at most. A second time only if it certainly did not arrive, or if the tool is `idempotent` or
+    /// `read_only`: then also after 429, 502, 503, 504 and a lost answer.
     #[schema(nullable, minimum = 1, maximum = 10, default = 3)]
     pub max_attempts: Option<u32>,
 }

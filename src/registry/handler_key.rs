@@ -1,7 +1,7 @@
 //! Which handler runs a tool, and as what: the key to what is known of it while it is called.
 
 use crate::domain::Handler;
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretString};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::LazyLock;
 use uuid::Uuid;
@@ -21,7 +21,7 @@ impl HandlerKey {
         let secrets = &handler.secrets;
         let headers = secrets.headers.iter().map(|(name, value)| (name.as_str(), value.expose_secret()));
         let settings = serde_json::to_string(handler).unwrap_or_default();
-        let secret = secrets.signing_secret.as_ref().map(|secret| secret.expose_secret());
+        let secret = secrets.signing_secret.as_ref().map(SecretString::expose_secret);
         Self { id, content: KEYED.hash_one((settings, headers.collect::<Vec<_>>(), secret)) }
     }
 }

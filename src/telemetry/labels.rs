@@ -111,7 +111,7 @@ impl Outcome {
 }
 
 /// What a call waits for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Queue {
     queue: &'static str,
 }

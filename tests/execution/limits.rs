@@ -88,7 +88,7 @@ async fn a_call_waits_for_its_tenant_s_others_for_a_quarter_of_its_time() {
     let (hung, free) = (Receiver::start(|_| Reaction::Silence).await, Receiver::echo().await);
     let limits = TenantLimits { concurrent_calls: Some(1), ..TenantLimits::default() };
     let tools = vec![
-        tool("hung", &hung.url(), &json!({"timeout_ms": 1000})),
+        tool("hung", &hung.url(), &json!({"timeout_ms": 2000})),
         tool("free", &free.url(), &json!({"timeout_ms": 1000})),
     ];
     let registry = registry_with(limits, tools);

@@ -56,7 +56,7 @@ pub(super) struct Breaker {
 enum State {
     Closed {
         in_a_row: u32,
-        window: Window,
+        window: Box<Window>,
     },
     Open {
         until: Instant,
@@ -139,7 +139,8 @@ impl Breaker {
 impl State {
     fn closed(settings: &Breaking, now: Instant) -> Self {
         let part = (settings.within / u32::try_from(PARTS).unwrap_or(1)).max(Duration::from_millis(1));
-        Self::Closed { in_a_row: 0, window: Window { began: now, part, parts: [Part::default(); PARTS] } }
+        let window = Window { began: now, part, parts: [Part::default(); PARTS] };
+        Self::Closed { in_a_row: 0, window: Box::new(window) }
     }
 }
 

@@ -38,7 +38,7 @@ const MOST: u64 = 100_000;
 const IDLE: Duration = Duration::from_mins(15);
 
 /// What the operator lets calls take.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limiting {
     /// Calls that a tenant may start in a second, where its own limits say nothing; as many at once.
     pub calls_per_second: u32,
