@@ -37,8 +37,8 @@
 //!   it there; the pool has no other door (`store/scope.rs`, [`store::walls`]). Secrets are sealed by [`store::Vault`], bound to table, column, tenant and row. Which constraint refused a
 //!   write decides what the conflict is.
 //! - [`egress`]: the one HTTP client. Authors write URLs, so it checks the URL, every answer of the resolver, and the
-//!   connected peer; it follows nothing, repeats nothing, and reads under a cap. It signs requests by the Standard Webhooks
-//!   specification.
+//!   connected peer; it follows nothing, repeats nothing, never reaches the process itself, and reads under a cap. It signs
+//!   requests by the Standard Webhooks specification.
 //! - [`telemetry`]: what operators see: [`telemetry::Metrics`], counted where things happen, with labels that cannot hold a
 //!   tenant's words; and [`telemetry::traces`], from the caller's `traceparent` to the webhook's.
 //! - [`registry`]: [`registry::Registry`] is a tenant's tools at one version, immutable, ordered by name, with validators
