@@ -8,6 +8,7 @@
 pub mod audit;
 mod dev;
 pub mod keys;
+mod listener;
 mod problems;
 mod serve;
 pub mod settings;
@@ -131,6 +132,8 @@ struct Serving {
     #[arg(long, env = "TOOLHOOK_STALE_LISTS_MS", value_name = "MS", default_value = STALE_LISTS_MS)]
     stale_lists_ms: String,
     #[command(flatten)]
+    listener: listener::Listener,
+    #[command(flatten)]
     telemetry: telemetry::Telemetry,
 }
 
@@ -178,6 +181,7 @@ impl Serving {
         let delay = problems.read("TOOLHOOK_SHUTDOWN_DELAY_MS", delay, number(0, LONGEST_MS));
         let stale_lists = given(&self.stale_lists_ms, STALE_LISTS_MS);
         let stale_lists = problems.read("TOOLHOOK_STALE_LISTS_MS", stale_lists, number(0, DAY_MS));
+        let listener = self.listener.check(problems);
         let telemetry = self.telemetry.check(problems);
         Some(settings::Serving {
             listen: listen?,
@@ -188,6 +192,7 @@ impl Serving {
             grace: Duration::from_millis(grace?),
             delay: Duration::from_millis(delay?),
             stale_lists: Duration::from_millis(stale_lists?),
+            listener: listener?,
             telemetry: telemetry?,
         })
     }

@@ -48,6 +48,8 @@ catalogue! {
     MalformedBody = "malformed_body", BAD_REQUEST, "The body cannot be read";
     /// A query parameter is unknown or has a value that it cannot have.
     InvalidQuery = "invalid_query", BAD_REQUEST, "The query is not valid";
+    /// A key stands in the query, where proxies and browsers log it: it goes into the header `Authorization`. Revoke the key.
+    KeyInQuery = "key_in_query", BAD_REQUEST, "A key does not belong into the query";
     /// A header has a value that it cannot have.
     InvalidHeader = "invalid_header", BAD_REQUEST, "A header is not valid";
     /// An operator's key is used for something of a tenant's without saying which in `Toolhook-Tenant`.
@@ -100,6 +102,9 @@ catalogue! {
     SchemaTooExpensive = "schema_too_expensive", UNPROCESSABLE_ENTITY, "The tool takes too long to check";
     /// Other changes of the same tenant are being checked; nothing was done. `Retry-After` says when to try again.
     Busy = "busy", TOO_MANY_REQUESTS, "Other changes of this tenant are under way";
+    /// Too many bad keys came from the request's address; keys that have worked not long ago still do. `Retry-After` says when to
+    /// try again.
+    BadKeys = "too_many_bad_keys", TOO_MANY_REQUESTS, "Too many bad keys";
     /// A fault of the service. The request id finds it in the log.
     Internal = "internal", INTERNAL_SERVER_ERROR, "The service failed";
     /// The database is away; nothing was done. `Retry-After` says when to try again.
@@ -151,6 +156,8 @@ pub(super) struct ProblemView {
 
 /// Seconds until a request that met an unavailable database may be repeated.
 const RETRY_AFTER: &str = "1";
+/// Seconds until an address that sent too many bad keys has surely begun anew.
+const RETRY_KEYS_AFTER: &str = "60";
 
 impl Problem {
     /// An error with its detail.
@@ -302,6 +309,9 @@ impl IntoResponse for Problem {
         match self.code {
             Code::Unauthenticated => {
                 headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"toolhook\""));
+            }
+            Code::BadKeys => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_KEYS_AFTER));
             }
             Code::Unavailable | Code::Busy => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));

@@ -120,7 +120,12 @@ fn applies(code: Code, path: &str, method: &str, operation: &Map<String, Value>,
     let writes = matches!(method, "post" | "put" | "patch" | "delete") && !runs;
     match code {
         Code::Internal | Code::Unavailable => !open || path == "/readyz",
-        Code::Unauthenticated | Code::Forbidden | Code::NotFound | Code::InvalidQuery => !open,
+        Code::KeyInQuery
+        | Code::Unauthenticated
+        | Code::BadKeys
+        | Code::Forbidden
+        | Code::NotFound
+        | Code::InvalidQuery => !open,
         Code::TenantRequired => !open && path != "/v1/audit" && !path.starts_with("/v1/tenants"),
         Code::MalformedBody | Code::BodyTooLarge | Code::UnsupportedMediaType | Code::RequestTimeout => body,
         Code::InvalidBody => body && !mcp, // said in JSON-RPC there
@@ -152,7 +157,7 @@ fn answer(operation: &mut Map<String, Value>, code: Code) {
     let mut content = answers.get(&status).and_then(|known| known.get("content")).cloned().unwrap_or_else(|| json!({}));
     content["application/problem+json"] = json!({"schema": {"$ref": "#/components/schemas/ProblemView"}});
     answers[&status] = json!({"description": description, "content": content});
-    if matches!(code, Code::Unavailable | Code::Busy) {
+    if matches!(code, Code::Unavailable | Code::Busy | Code::BadKeys) {
         answers[&status]["headers"] = json!({"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds"}});
     }
 }

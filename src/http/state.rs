@@ -1,5 +1,6 @@
 //! What every request shares.
 
+use super::bad_keys::BadKeys;
 use super::problem::Problem;
 use super::remembered::Remembered;
 use crate::domain::{Outcome, TenantFacts, TenantName};
@@ -33,6 +34,10 @@ pub struct Settings {
     pub call_log: CallLog,
     /// How much longer than its calls may take a claimed request belongs to this process.
     pub lease_grace: Duration,
+    /// How long a request's body may take to arrive.
+    pub body_timeout: Duration,
+    /// How many bad keys an address may send in a minute; 0 for any number.
+    pub bad_keys_per_minute: u32,
     /// Where to die, for tests.
     pub crash_at: Option<CrashPoint>,
 }
@@ -46,6 +51,8 @@ impl Default for Settings {
             metrics: Metrics::default(),
             call_log: CallLog::default(),
             lease_grace: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            bad_keys_per_minute: 300,
             crash_at: None,
         }
     }
@@ -66,6 +73,8 @@ pub struct AppState {
     pub(super) keys: Remembered<String, Arc<Vec<StoredKey>>>,
     /// The tenants that operators act for.
     pub(super) tenants: Remembered<TenantName, TenantFacts>,
+    pub(super) bad_keys: BadKeys,
+    pub(super) body_timeout: Duration,
     pub(super) metrics: Metrics,
     pub(super) serves_metrics: bool,
     running: TaskTracker,
@@ -75,17 +84,18 @@ pub struct AppState {
 impl AppState {
     /// Puts the service together.
     pub fn new(store: Store, egress: Egress, natives: Natives, settings: Settings) -> Self {
-        let Settings { cached_tenants, stale_lists, serves_metrics, metrics, call_log, lease_grace, crash_at } =
-            settings;
+        let Settings { cached_tenants, stale_lists, serves_metrics, metrics, call_log, lease_grace, .. } = settings;
         let registries = Registries::new(store.clone(), natives.entries(), cached_tenants).stale_for(stale_lists);
         Self {
             registries: registries.measured_by(metrics.clone()),
             executor: Executor::new(egress.clone(), natives).measured_by(metrics.clone()),
             compiling: Turns::default(),
             journal: Journal::start(store.clone(), call_log, metrics.clone()),
-            ledger: Ledger::start(store.clone(), lease_grace, crash_at),
+            ledger: Ledger::start(store.clone(), lease_grace, settings.crash_at),
             keys: Remembered::new(store.clone()),
             tenants: Remembered::new(store.clone()),
+            bad_keys: BadKeys::new(settings.bad_keys_per_minute),
+            body_timeout: settings.body_timeout,
             metrics,
             serves_metrics,
             running: TaskTracker::new(),

@@ -19,6 +19,7 @@ mod handlers;
 mod hostile;
 mod idempotency;
 mod keys;
+mod listener;
 mod lists;
 mod mcp;
 mod metrics;
