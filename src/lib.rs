@@ -34,8 +34,9 @@
 //!   dropped, so there is no list of supported options to keep in step.
 //! - [`store`]: SQL only. A public function is one business fact in one transaction, and the tenant comes first in its
 //!   arguments. A transaction takes a role as it begins, that of its tenant or that of the system, and row-level security holds
-//!   it there; the pool has no other door (`store/scope.rs`, [`store::walls`]). Secrets are sealed by [`store::Vault`], bound to table, column, tenant and row. Which constraint refused a
-//!   write decides what the conflict is.
+//!   it there; the pool has no other door (`store/scope.rs`, [`store::walls`]). Secrets are sealed by [`store::Vault`], bound to table,
+//!   column, tenant and row. Which constraint refused a write decides what the conflict is. A write takes a [`store::Change`], who
+//!   does it, and adds to the [audit trail](store::audit) in its own transaction.
 //! - [`egress`]: the one HTTP client. Authors write URLs, so it checks the URL, every answer of the resolver, and the
 //!   connected peer; it follows nothing, repeats nothing, never reaches the process itself, and reads under a cap. It signs
 //!   requests by the Standard Webhooks specification.
@@ -47,7 +48,8 @@
 //! - [`execution`]: every call is answered, in the reply's order, within one deadline; nothing that goes wrong with one
 //!   ends the others. [`execution::NativeHandler`] is the trait for tools that are Rust code.
 //! - [`http`]: a file per resource: the words of a request, its handler, its entry in the reference. Extractors whose type
-//!   is an authority; one catalogue of errors ([`http::Code`]).
+//!   is an authority; one catalogue of errors ([`http::Code`]). [`http::serve`] is the listener, which holds connections to
+//!   [`http::Bounds`].
 //! - [`cli`] and [`config`]: the commands, and the one documented set of settings. [`cli::postgres`] starts the private
 //!   Postgres of `toolhook dev` and of the tests.
 //!

@@ -9,6 +9,7 @@ mod collector;
 mod credentials;
 mod database;
 mod demo;
+mod descriptors;
 pub mod dev;
 pub mod doctor;
 mod embedded;

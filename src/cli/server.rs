@@ -2,7 +2,6 @@
 
 use std::{io::ErrorKind, net::SocketAddr, time::Duration};
 
-use axum::serve::ListenerExt;
 use secrecy::SecretString;
 use tokio::{
     net::TcpListener,
@@ -11,7 +10,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use super::{Failure, pulse, shutdown::Signals};
+use super::{Failure, descriptors, pulse, shutdown::Signals};
 use crate::config::settings::Serving;
 use crate::egress::{Egress, Policy, Roots, Surroundings};
 use crate::execution::{Natives, upkeep};
@@ -80,11 +79,14 @@ pub(super) async fn run(
         call_log: serving.call_log,
         lease_grace: serving.lease_grace,
         limiting: serving.limiting,
+        body_timeout: serving.listener.body_timeout,
+        bad_keys_per_minute: serving.listener.bad_keys_per_minute,
         crash_at: serving.crash_at,
         public_url: serving.public_url.as_ref().map(ToString::to_string).or(service.own_url),
     };
     let state = AppState::new(service.store.clone(), egress, service.natives, settings);
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+    let bounds = descriptors::fit(serving.listener.bounds);
     tasks.spawn(upkeep::run(state.ledger(), stop.clone()));
     tasks.spawn(watch::run(state.registries(), service.store.clone(), service.listen, stop.clone()));
     // Deadlines hold while the last calls finish too, so it goes on until the runtime ends.
@@ -92,14 +94,9 @@ pub(super) async fn run(
     if let Some(listener) = ports.metrics {
         tracing::info!(address = ?listener.local_addr().ok(), "metrics are served");
         // Until the very end, so that the end can be seen.
-        let server = axum::serve(listener, http::metrics_router(state.clone()));
-        tasks.spawn(server.into_future());
+        tasks.spawn(http::serve(listener, http::metrics_router(state.clone()), bounds, CancellationToken::new()));
     }
-    // Answers are small, and a peer that waits for the rest of one should not wait for a timer.
-    let listener = ports.main.tap_io(|connection| drop(connection.set_nodelay(true)));
-    let server =
-        axum::serve(listener, http::router(state.clone())).with_graceful_shutdown(stop.clone().cancelled_owned());
-    let mut server = tasks.spawn(server.into_future());
+    let mut server = tasks.spawn(http::serve(ports.main, http::router(state.clone()), bounds, stop.clone()));
 
     let signal = tokio::select! {
         ended = &mut server => return Err(Failure::Failed(format!("the server ended by itself: {ended:?}"))),

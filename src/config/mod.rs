@@ -9,6 +9,7 @@ pub mod audit;
 mod dev;
 pub mod keys;
 mod limits;
+mod listener;
 mod master_keys;
 mod problems;
 mod rotate;
@@ -143,6 +144,8 @@ struct Serving {
     #[command(flatten)]
     limits: limits::Limits,
     #[command(flatten)]
+    listener: listener::Listener,
+    #[command(flatten)]
     telemetry: telemetry::Telemetry,
 }
 
@@ -195,6 +198,7 @@ impl Serving {
             "" => Some(None),
             url => problems.read("TOOLHOOK_PUBLIC_URL", url, problems::public_url).map(Some),
         };
+        let listener = self.listener.check(problems);
         let telemetry = self.telemetry.check(problems);
         Some(settings::Serving {
             listen: listen?,
@@ -207,6 +211,7 @@ impl Serving {
             stale_lists: Duration::from_millis(stale_lists?),
             limiting: limiting?,
             public_url: public_url?,
+            listener: listener?,
             telemetry: telemetry?,
         })
     }

@@ -8,6 +8,7 @@ use url::Url;
 
 use crate::egress::{Policy, Roots};
 use crate::execution::{CallLog, CrashPoint, Limiting};
+use crate::http::Bounds;
 use crate::store::MasterKey;
 
 /// How `toolhook serve` runs.
@@ -82,8 +83,21 @@ pub struct Serving {
     pub limiting: Limiting,
     /// Where webhooks reach this service; none if nobody said.
     pub public_url: Option<Url>,
+    /// What connections are held to.
+    pub listener: Listener,
     /// Where operators look.
     pub telemetry: Telemetry,
+}
+
+/// What connections are held to.
+#[derive(Debug)]
+pub struct Listener {
+    /// How many there are, and how long each may take.
+    pub bounds: Bounds,
+    /// How long a request's body may take to arrive.
+    pub body_timeout: Duration,
+    /// How many bad keys an address may send in a minute; 0 for any number.
+    pub bad_keys_per_minute: u32,
 }
 
 /// Where operators look.

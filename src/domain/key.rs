@@ -12,7 +12,6 @@ pub const ID_BYTES: usize = 9;
 /// Random bytes of a secret: 256 bits, so that a plain hash is enough at rest.
 pub const SECRET_BYTES: usize = 32;
 
-const PREFIX: &str = "thk_";
 const CHECKSUM_CHARS: usize = 6;
 
 /// A well-formed key.
@@ -23,6 +22,9 @@ pub struct KeyToken {
 }
 
 impl KeyToken {
+    /// What every key begins with.
+    pub const PREFIX: &str = "thk_";
+
     /// Makes a key from random bytes.
     pub fn from_random(id: [u8; ID_BYTES], secret: [u8; SECRET_BYTES]) -> Self {
         // `_` separates the parts, so the id does not hold one.
@@ -31,7 +33,7 @@ impl KeyToken {
 
     /// Reads a key; `None` if it is none or its checksum is wrong.
     pub fn parse(text: &str) -> Option<Self> {
-        let (id, rest) = text.strip_prefix(PREFIX)?.split_once('_')?;
+        let (id, rest) = text.strip_prefix(Self::PREFIX)?.split_once('_')?;
         if !rest.is_ascii() || rest.len() != 43 + CHECKSUM_CHARS || id.len() != 12 {
             return None;
         }
@@ -51,13 +53,13 @@ impl KeyToken {
 
     /// The whole key, to be shown once.
     pub fn reveal(&self) -> String {
-        format!("{PREFIX}{}_{}{}", self.id, self.secret, checksum(&self.id, &self.secret))
+        format!("{}{}_{}{}", Self::PREFIX, self.id, self.secret, checksum(&self.id, &self.secret))
     }
 }
 
 impl std::fmt::Debug for KeyToken {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "KeyToken({PREFIX}{}_…)", self.id)
+        write!(out, "KeyToken({}{}_…)", Self::PREFIX, self.id)
     }
 }
 

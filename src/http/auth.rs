@@ -1,6 +1,7 @@
 //! Who asks: extractors whose type is an authority. A handler that takes an [`Editor`] cannot be reached by less.
 
 use super::AppState;
+use super::listener::Peer;
 use super::problem::{Code, Problem};
 use super::request_id::RequestId;
 use crate::domain::{AuditAction, KeyToken, Role, TenantFacts, TenantName};
@@ -8,6 +9,7 @@ use crate::store::{self, Change, keys::StoredKey};
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
+use std::net::IpAddr;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 use time::OffsetDateTime;
@@ -15,6 +17,8 @@ use uuid::Uuid;
 
 /// Names the tenant that an operator acts for.
 pub(super) const TENANT_HEADER: &str = "toolhook-tenant";
+/// A value in a query that begins as a key does and is longer than this is one.
+const LONGER_THAN_WORDS: usize = 40;
 
 /// A request's authority over one tenant.
 #[derive(Clone, Debug)]
@@ -91,7 +95,7 @@ impl FromRequestParts<AppState> for Operator {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        let holder = authenticate(&parts.headers, state).await?;
+        let holder = authenticate(parts, state).await?;
         require(holder.role, Role::Operator)?;
         Ok(Self(change(parts, &holder)))
     }
@@ -110,7 +114,7 @@ impl FromRequestParts<AppState> for Auditor {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        let holder = authenticate(&parts.headers, state).await?;
+        let holder = authenticate(parts, state).await?;
         require(holder.role, Role::Admin)?;
         if holder.role == Role::Operator && named_tenant(&parts.headers)?.is_none() {
             return Ok(Self::Operators);
@@ -125,7 +129,7 @@ fn change(parts: &Parts, holder: &Holder) -> Change {
 }
 
 async fn access(parts: &Parts, state: &AppState, needed: Role) -> Result<Access, Problem> {
-    let holder = authenticate(&parts.headers, state).await?;
+    let holder = authenticate(parts, state).await?;
     require(holder.role, needed)?;
     held(parts, state, holder).await
 }
@@ -172,7 +176,30 @@ async fn operated(state: &AppState, name: &TenantName) -> Result<TenantFacts, Pr
     state.tenants.get(name, ask).await?.ok_or_else(|| Problem::not_found("tenant"))
 }
 
-async fn authenticate(headers: &HeaderMap, state: &AppState) -> Result<Holder, Problem> {
+async fn authenticate(parts: &Parts, state: &AppState) -> Result<Holder, Problem> {
+    refuse_key_in_query(parts.uri.query().unwrap_or_default())?;
+    let given = presented(&parts.headers)?;
+    let from = parts.extensions.get().map(|Peer(address)| address.ip());
+    // A key that cannot be one is refused without asking the database.
+    let Some(token) = KeyToken::parse(given) else {
+        return Err(refused(state, from, "this is no key of this service: it was mistyped or cut").await);
+    };
+    // Nor is it asked for an address that only guesses; whose key worked not long ago may share that address.
+    if state.bad_keys.are_too_many(from).await && !worked(state, &token).await {
+        return Err(refused(state, from, "").await);
+    }
+    let candidates = candidates(state, token.id()).await?;
+    let Some(stored) = fitting(&candidates, &token) else {
+        return Err(refused(state, from, "the key is not known; it may have been revoked").await);
+    };
+    if stored.expires_at.is_some_and(|end| end <= OffsetDateTime::now_utc()) {
+        return Err(refused(state, from, "the key has expired").await);
+    }
+    Ok(Holder { id: token.id().to_owned(), role: stored.role, tenant: stored.tenant.clone() })
+}
+
+/// The key that a request brings, whatever it is.
+fn presented(headers: &HeaderMap) -> Result<&str, Problem> {
     let refuse = |detail: &str| Problem::new(Code::Unauthenticated, detail);
     if headers.get_all(header::AUTHORIZATION).iter().nth(1).is_some() {
         return Err(refuse("the header Authorization stands twice; which one is meant is not guessed"));
@@ -183,19 +210,41 @@ async fn authenticate(headers: &HeaderMap, state: &AppState) -> Result<Holder, P
         let (scheme, token) = text.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
     });
-    let token = token.ok_or_else(|| refuse("expected Authorization: Bearer thk_…"))?;
-    // A key that cannot be one is refused without asking the database.
-    let token =
-        KeyToken::parse(token).ok_or_else(|| refuse("this is no key of this service: it was mistyped or cut"))?;
-    let candidates = candidates(state, token.id()).await?;
-    let hash = token.hash();
-    let fits = |stored: &&StoredKey| bool::from(stored.hash.as_slice().ct_eq(&hash));
-    let stored =
-        candidates.iter().find(fits).ok_or_else(|| refuse("the key is not known; it may have been revoked"))?;
-    if stored.expires_at.is_some_and(|end| end <= OffsetDateTime::now_utc()) {
-        return Err(refuse("the key has expired"));
+    token.ok_or_else(|| refuse("expected Authorization: Bearer thk_…"))
+}
+
+/// Refuses a key in the query, which is logged wherever it comes by.
+fn refuse_key_in_query(query: &str) -> Result<(), Problem> {
+    let is_key = |value: &str| {
+        let value = value.trim();
+        value.strip_prefix("Bearer ").unwrap_or(value).starts_with(KeyToken::PREFIX) && value.len() > LONGER_THAN_WORDS
+    };
+    if url::form_urlencoded::parse(query.as_bytes()).any(|(_, value)| is_key(&value)) {
+        let detail =
+            "send the key in the header Authorization: Bearer thk_…; the one in the query is in logs by now: revoke it";
+        return Err(Problem::new(Code::KeyInQuery, detail));
     }
-    Ok(Holder { id: token.id().to_owned(), role: stored.role, tenant: stored.tenant.clone() })
+    Ok(())
+}
+
+/// Refuses a bad key, and counts it.
+async fn refused(state: &AppState, from: Option<IpAddr>, detail: &str) -> Problem {
+    if state.bad_keys.are_too_many(from).await {
+        return Problem::new(Code::BadKeys, "too many bad keys came from this address; try again in a minute");
+    }
+    state.bad_keys.count(from).await;
+    Problem::new(Code::Unauthenticated, detail)
+}
+
+fn fitting<'a>(candidates: &'a [StoredKey], token: &KeyToken) -> Option<&'a StoredKey> {
+    let hash = token.hash();
+    candidates.iter().find(|stored| bool::from(stored.hash.as_slice().ct_eq(&hash)))
+}
+
+/// Whether a key has worked here not long ago.
+async fn worked(state: &AppState, token: &KeyToken) -> bool {
+    let known = state.keys.recall(&token.id().to_owned()).await;
+    known.is_some_and(|candidates| fitting(&candidates, token).is_some())
 }
 
 async fn candidates(state: &AppState, id: &str) -> Result<Arc<Vec<StoredKey>>, Problem> {

@@ -16,8 +16,10 @@ use std::time::Duration;
 pub(super) const MAX_BODY: usize = 1024 * 1024;
 /// The largest body of a route that runs calls, in bytes: a model's whole reply, with several calls of a mebibyte.
 pub(super) const MAX_REPLY: usize = 8 * 1024 * 1024;
-/// How long a body may take to arrive.
-const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a body may take to arrive, beside each request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BodyTimeout(pub(super) Duration);
 
 /// A JSON body's text, of at most `MAX` bytes.
 pub(super) struct JsonText<const MAX: usize = MAX_BODY>(pub Bytes);
@@ -63,10 +65,11 @@ async fn read_whole(request: Request, max: usize) -> Result<Bytes, Problem> {
     if declared.is_some_and(|length: usize| length > max) {
         return Err(too_large());
     }
+    let timeout = request.extensions().get().map_or(Duration::MAX, |BodyTimeout(timeout)| *timeout);
     let reading = read_capped(request.into_body().into_data_stream(), max);
-    match tokio::time::timeout(BODY_TIMEOUT, reading).await {
+    match tokio::time::timeout(timeout, reading).await {
         Err(_) => {
-            let detail = format!("the body took longer than {} s", BODY_TIMEOUT.as_secs());
+            let detail = format!("the body took longer than {} ms", timeout.as_millis());
             Err(Problem::new(Code::RequestTimeout, detail))
         }
         Ok(Ok(Some(text))) => Ok(text),

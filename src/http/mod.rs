@@ -5,6 +5,7 @@
 
 mod audit;
 mod auth;
+mod bad_keys;
 mod call_log;
 mod call_view;
 mod callbacks;
@@ -19,9 +20,11 @@ mod handlers;
 mod health;
 mod idempotency;
 mod keys;
+mod listener;
 mod mcp;
 mod metrics;
 mod page;
+mod patience;
 mod prefer;
 mod problem;
 mod reference;
@@ -35,13 +38,14 @@ mod tool_view;
 mod tools;
 
 pub use auth::Access;
+pub use listener::{Bounds, serve};
 pub use problem::{Code, Problem};
 pub use reference::document;
 pub use state::{AppState, Settings};
 
-use axum::Router;
 use axum::extract::Request;
 use axum::middleware;
+use axum::{Extension, Router};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::router::OpenApiRouter;
 
@@ -51,9 +55,10 @@ pub fn router(state: AppState) -> Router {
     complete(routes.split_for_parts().0.merge(reference::viewer()), state)
 }
 
-/// `/metrics` alone, for a port of its own.
+/// `/metrics` on a port of its own, with the probes: they are answered there also when the other port has all the connections
+/// that it may have.
 pub fn metrics_router(state: AppState) -> Router {
-    complete(metrics::routes().split_for_parts().0, state)
+    complete(metrics::routes().merge(health::routes()).split_for_parts().0, state)
 }
 
 /// Adds what stands around every handler.
@@ -66,6 +71,7 @@ fn complete(routes: Router<AppState>, state: AppState) -> Router {
             let why = std::io::Error::other("a handler panicked");
             axum::response::IntoResponse::into_response(Problem::internal(&why))
         }))
+        .layer(Extension(extract::BodyTimeout(state.body_timeout)))
         .layer(middleware::from_fn_with_state(state.metrics.clone(), request_id::identify))
         .with_state(state)
 }

@@ -48,6 +48,8 @@ catalogue! {
     MalformedBody = "malformed_body", BAD_REQUEST, "The body cannot be read";
     /// A query parameter is unknown or has a value that it cannot have.
     InvalidQuery = "invalid_query", BAD_REQUEST, "The query is not valid";
+    /// A key stands in the query, where proxies and browsers log it: it goes into the header `Authorization`. Revoke the key.
+    KeyInQuery = "key_in_query", BAD_REQUEST, "A key does not belong into the query";
     /// A header has a value that it cannot have.
     InvalidHeader = "invalid_header", BAD_REQUEST, "A header is not valid";
     /// An operator's key is used for something of a tenant's without saying which in `Toolhook-Tenant`.
@@ -112,6 +114,9 @@ catalogue! {
     TooManyCalls = "too_many_calls", TOO_MANY_REQUESTS, "Too many calls are running";
     /// The service has as many calls as it takes; nothing was done. `Retry-After` says when to try again.
     Overloaded = "overloaded", SERVICE_UNAVAILABLE, "The service has too much to do";
+    /// Too many bad keys came from the request's address; keys that have worked not long ago still do. `Retry-After` says when to
+    /// try again.
+    BadKeys = "too_many_bad_keys", TOO_MANY_REQUESTS, "Too many bad keys";
     /// A fault of the service. The request id finds it in the log.
     Internal = "internal", INTERNAL_SERVER_ERROR, "The service failed";
     /// The database is away; nothing was done. `Retry-After` says when to try again.
@@ -172,11 +177,14 @@ pub(super) struct ProblemView {
 
 /// Seconds until a request may be repeated, where nothing is known that says it better.
 const RETRY_AFTER: u64 = 1;
+/// Seconds until an address that sent too many bad keys has surely begun anew.
+const RETRY_KEYS_AFTER: u64 = 60;
 
 impl Problem {
     /// An error with its detail.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), errors: Vec::new(), retry_after: RETRY_AFTER }
+        let retry_after = if code == Code::BadKeys { RETRY_KEYS_AFTER } else { RETRY_AFTER };
+        Self { code, detail: detail.into(), errors: Vec::new(), retry_after }
     }
 
     /// There is no such thing; `what` is its kind.

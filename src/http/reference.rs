@@ -122,7 +122,7 @@ fn applies(code: Code, path: &str, method: &str, operation: &Map<String, Value>,
     let writes = matches!(method, "post" | "put" | "patch" | "delete") && !runs && !callback && !cancel;
     match code {
         Code::Internal | Code::Unavailable => !open || callback || path == "/readyz",
-        Code::Unauthenticated | Code::Forbidden => !open,
+        Code::KeyInQuery | Code::Unauthenticated | Code::BadKeys | Code::Forbidden => !open,
         Code::NotFound | Code::InvalidQuery => !open || callback,
         Code::CallEnded => callback || cancel,
         Code::CallbackExpired => callback,

@@ -55,6 +55,11 @@ where
         known.map(Some).ok_or(why)
     }
 
+    /// The answer that there was not long ago, without asking.
+    pub(super) async fn recall(&self, key: &K) -> Option<V> {
+        self.known.get(key).await
+    }
+
     /// Forgets one answer.
     pub(super) async fn forget(&self, key: &K) {
         self.fresh.invalidate(key).await;

@@ -1,5 +1,6 @@
 //! What every request shares.
 
+use super::bad_keys::BadKeys;
 use super::problem::Problem;
 use super::remembered::Remembered;
 use crate::domain::{Outcome, TenantFacts, TenantName};
@@ -36,6 +37,10 @@ pub struct Settings {
     pub lease_grace: Duration,
     /// What calls may take.
     pub limiting: Limiting,
+    /// How long a request's body may take to arrive.
+    pub body_timeout: Duration,
+    /// How many bad keys an address may send in a minute; 0 for any number.
+    pub bad_keys_per_minute: u32,
     /// Where to die, for tests.
     pub crash_at: Option<CrashPoint>,
     /// Where webhooks reach this service, which asynchronous handlers need.
@@ -52,6 +57,8 @@ impl Default for Settings {
             call_log: CallLog::default(),
             lease_grace: Duration::from_secs(10),
             limiting: Limiting::default(),
+            body_timeout: Duration::from_secs(30),
+            bad_keys_per_minute: 300,
             crash_at: None,
             public_url: None,
         }
@@ -74,6 +81,8 @@ pub struct AppState {
     pub(super) keys: Remembered<String, Arc<Vec<StoredKey>>>,
     /// The tenants that operators act for.
     pub(super) tenants: Remembered<TenantName, TenantFacts>,
+    pub(super) bad_keys: BadKeys,
+    pub(super) body_timeout: Duration,
     pub(super) metrics: Metrics,
     pub(super) serves_metrics: bool,
     running: TaskTracker,
@@ -93,6 +102,7 @@ impl AppState {
             limiting,
             crash_at,
             public_url,
+            ..
         } = settings;
         let underway = Underway::start(store.clone(), public_url.as_deref(), lease_grace, metrics.clone());
         let registries = Registries::new(store.clone(), natives.entries(), cached_tenants).stale_for(stale_lists);
@@ -105,9 +115,11 @@ impl AppState {
             underway,
             compiling: Turns::default(),
             journal: Journal::start(store.clone(), call_log, metrics.clone()),
-            ledger: Ledger::start(store.clone(), lease_grace, crash_at),
+            ledger: Ledger::start(store.clone(), lease_grace, settings.crash_at),
             keys: Remembered::new(store.clone()),
             tenants: Remembered::new(store.clone()),
+            bad_keys: BadKeys::new(settings.bad_keys_per_minute),
+            body_timeout: settings.body_timeout,
             metrics,
             serves_metrics,
             running: TaskTracker::new(),

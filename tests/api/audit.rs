@@ -15,7 +15,8 @@ struct List {
 }
 
 fn sha256(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    let hex: Vec<String> = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    hex.concat()
 }
 
 /// The hash of what a GET shows, as the reference describes it.

@@ -23,6 +23,7 @@ mod hostile;
 mod idempotency;
 mod keys;
 mod limits;
+mod listener;
 mod lists;
 mod mcp;
 mod metrics;

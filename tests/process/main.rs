@@ -9,6 +9,7 @@ mod crash_points;
 mod dev;
 mod doctor;
 mod http;
+mod listener;
 mod outage;
 mod process;
 mod replicas;

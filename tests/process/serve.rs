@@ -64,6 +64,8 @@ fn help_names_every_setting() {
             "TOOLHOOK_PREVIOUS_MASTER_KEYS_FILE",
             "TOOLHOOK_PUBLIC_URL",
         ])
+        .chain(["TOOLHOOK_CONNECTIONS", "TOOLHOOK_HEADER_TIMEOUT_MS", "TOOLHOOK_BODY_TIMEOUT_MS"])
+        .chain(["TOOLHOOK_IDLE_TIMEOUT_MS", "TOOLHOOK_WRITE_TIMEOUT_MS", "TOOLHOOK_BAD_KEYS_PER_MINUTE"])
         .chain(["--no-migrate", "127.0.0.1:8080", "milliseconds"])
     {
         assert!(help.out.contains(name), "{name} is missing from:\n{}", help.out);

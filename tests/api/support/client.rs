@@ -3,21 +3,23 @@
 use super::answer::Answer;
 use super::contract;
 use serde_json::Value;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 #[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) address: SocketAddr,
     pub(crate) headers: Vec<(String, String)>,
+    /// Where it comes from, if that matters.
+    pub(crate) from: Option<IpAddr>,
 }
 
 impl Client {
     /// Somebody without a key.
     pub(crate) fn new(address: SocketAddr) -> Self {
-        Self { address, headers: Vec::new() }
+        Self { address, headers: Vec::new(), from: None }
     }
 
     /// The same with a header on each request.
@@ -56,7 +58,7 @@ impl Client {
 
     /// Sends a request; a body is JSON unless a header of this client says something else.
     pub(crate) async fn send(&self, method: &str, path: &str, body: Option<&[u8]>) -> Answer {
-        let answer = exchange(self.address, &self.request(method, path, body)).await;
+        let answer = exchange_from(self.from, self.address, &self.request(method, path, body)).await;
         contract::check(method, path, &answer);
         answer
     }
@@ -79,8 +81,19 @@ impl Client {
 
 /// Sends bytes and reads until the server closes the connection.
 pub(crate) async fn exchange(address: SocketAddr, request: &[u8]) -> Answer {
+    exchange_from(None, address, request).await
+}
+
+async fn exchange_from(from: Option<IpAddr>, address: SocketAddr, request: &[u8]) -> Answer {
     let talk = async {
-        let mut connection = TcpStream::connect(address).await.unwrap();
+        let mut connection = match from {
+            None => TcpStream::connect(address).await.unwrap(),
+            Some(from) => {
+                let socket = TcpSocket::new_v4().unwrap();
+                socket.bind(SocketAddr::new(from, 0)).unwrap();
+                socket.connect(address).await.unwrap()
+            }
+        };
         // A server that refuses a large body may close before it has read all of it.
         let _ = connection.write_all(request).await;
         let mut answer = Vec::new();

@@ -9,10 +9,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolhook::egress::{Egress, Policy};
 use toolhook::execution::{Limiting, Natives};
-use toolhook::http::{AppState, Settings, router};
+use toolhook::http::{self, AppState, Bounds, Settings, router};
 use toolhook::store::{self, MasterKey, Store, Vault};
 
 const MASTER_KEY: [u8; 32] = [42; 32];
@@ -83,6 +84,13 @@ impl TestService {
         Self::serve_as(Some(settings), store, database, self.operator_key.clone(), policy, natives).await
     }
 
+    /// Another process on the same database, which holds its peers to this.
+    pub(crate) async fn restart_within(&self, bounds: Bounds, settings: Settings) -> Self {
+        let (database, store) = (Arc::clone(&self.database), connect(&self.database.url()).await);
+        let rest = (self.operator_key.clone(), self.policy.clone(), self.natives.clone());
+        Self::serve_within(bounds, Some(settings), store, database, rest).await
+    }
+
     async fn serve(
         store: Store,
         database: Arc<Database>,
@@ -102,13 +110,23 @@ impl TestService {
         policy: Policy,
         natives: Natives,
     ) -> Self {
+        Self::serve_within(Bounds::default(), settings, store, database, (operator_key, policy, natives)).await
+    }
+
+    async fn serve_within(
+        bounds: Bounds,
+        settings: Option<Settings>,
+        store: Store,
+        database: Arc<Database>,
+        (operator_key, policy, natives): (String, Policy, Natives),
+    ) -> Self {
         let egress = Egress::new(policy.clone()).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let usual = || Settings { public_url: Some(format!("http://{address}")), ..Settings::default() };
         let state = AppState::new(store, egress, natives.clone(), settings.unwrap_or_else(usual));
         let app = router(state.clone());
-        TaskTracker::new().spawn(async move { axum::serve(listener, app).await });
+        TaskTracker::new().spawn(http::serve(listener, app, bounds, CancellationToken::new()));
         Self { address, state, database, operator_key, policy, natives }
     }
 
@@ -152,7 +170,7 @@ impl TestService {
 impl Tenant {
     /// The same tenant's clients for another process.
     pub(crate) fn at(&self, service: &TestService) -> Self {
-        let moved = |client: &Client| Client { address: service.address, headers: client.headers.clone() };
+        let moved = |client: &Client| Client { address: service.address, ..client.clone() };
         Self {
             admin: moved(&self.admin),
             editor: moved(&self.editor),
