@@ -88,6 +88,7 @@ impl Shared<'_> {
             in_log: false,
         };
         if let Some(known) = known {
+            executed.repairs = input.map(|input| input.repairs).unwrap_or_default();
             self.answer_known(&mut executed, entry.as_ref(), &known).await;
             return executed;
         }
@@ -105,6 +106,8 @@ impl Shared<'_> {
                     let _in_flight = metrics.call_in_flight();
                     self.run_watched(&mut executed, &entry, &input.object).await;
                     metrics.handled(entry.handler.kind.as_str(), executed.outcome.status().as_str(), began.elapsed());
+                } else if self.was_cancelled(id) {
+                    executed.outcome = Outcome::Failure(unanswered::cancelled_unsent());
                 }
                 duration += began.elapsed();
             }
