@@ -65,6 +65,11 @@ impl Shared<'_> {
         watch.tell(|| record::answered(executed, &self.request_id, &logged.origin));
     }
 
+    /// Whether somebody cancelled a call that did not begin: the log says so already.
+    pub(super) fn was_cancelled(&self, id: Uuid) -> bool {
+        self.logged.as_ref().is_some_and(|logged| logged.underway.was_cancelled(id))
+    }
+
     /// Answers a call as the log had it when its request was taken over; one that is pending is waited for.
     pub(super) async fn answer_known(&self, executed: &mut Executed, entry: Option<&Arc<Entry>>, known: &Recalled) {
         recall::answer(executed, known);

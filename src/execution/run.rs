@@ -114,6 +114,7 @@ impl Shared<'_> {
             in_log: false,
         };
         if let Some(known) = known {
+            executed.repairs = input.map(|input| input.repairs).unwrap_or_default();
             self.answer_known(&mut executed, entry.as_ref(), &known).await;
             return executed;
         }
@@ -131,6 +132,8 @@ impl Shared<'_> {
                 executed.repairs = input.repairs;
                 if began < self.deadline {
                     self.run_watched(&mut executed, Due { id, place, entry: &entry, input: &input.object }).await;
+                } else if self.was_cancelled(id) {
+                    executed.outcome = Outcome::Failure(unanswered::cancelled_unsent());
                 }
                 duration += began.elapsed();
             }

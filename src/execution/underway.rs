@@ -19,6 +19,9 @@ use uuid::Uuid;
 /// How often the log is asked.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// How much longer it is left alone after it did not answer.
+const AWAY: Duration = Duration::from_secs(2);
+
 /// What this process is at work on. Cheap to clone.
 #[derive(Clone)]
 pub struct Underway(pub(super) Arc<Inner>);
@@ -126,6 +129,11 @@ impl Underway {
         Some(watch)
     }
 
+    /// Whether a call that waits for its turn is not to begin.
+    pub(super) fn was_cancelled(&self, id: Uuid) -> bool {
+        self.calls().by_id.get(&id).is_some_and(|call| call.cancelled.is_cancelled())
+    }
+
     /// Asks a call of this process to end. One that is in the log and may have been sent is not stopped yet: see
     /// [`Underway::stop_one`].
     pub(super) fn ask_to_stop(&self, tenant: Uuid, id: Uuid) -> Stopped {
@@ -179,6 +187,7 @@ impl Underway {
             };
             if let Err(error) = self.hear(&tenants, &ids).await {
                 tracing::warn!(%error, "the log cannot be asked for what became of calls");
+                tokio::time::sleep(AWAY).await;
             }
         }
     }

@@ -115,7 +115,7 @@ impl AppState {
             underway,
             compiling: Turns::default(),
             journal: Journal::start(store.clone(), call_log, metrics.clone()),
-            ledger: Ledger::start(store.clone(), lease_grace, settings.crash_at),
+            ledger: Ledger::start(store.clone(), lease_grace, crash_at),
             keys: Remembered::new(store.clone()),
             tenants: Remembered::new(store.clone()),
             bad_keys: BadKeys::new(settings.bad_keys_per_minute),

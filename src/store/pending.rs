@@ -123,7 +123,7 @@ pub async fn give_up(
 ) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
     let ended = sqlx::query!(
         "with due as (
-           select tenant_id, id from calls where due_at < clock_timestamp() order by due_at limit $5 for update skip locked)
+           select tenant_id, id from calls where due_at < now() order by due_at limit $5 for update skip locked)
          update calls c set due_at = null,
            status = case when c.status = 'pending' then 'timed_out' else 'unknown' end,
            error_code = case when c.status = 'pending' then $3 else $1 end,

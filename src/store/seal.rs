@@ -66,7 +66,7 @@ pub(super) fn name(id: &[u8]) -> String {
 /// A key at work.
 struct Cipher {
     id: [u8; KEY_ID_BYTES],
-    cipher: XChaCha20Poly1305,
+    aead: XChaCha20Poly1305,
     /// Signs the URLs that asynchronous handlers report to.
     callbacks: CallbackKey,
 }
@@ -74,7 +74,7 @@ struct Cipher {
 impl Cipher {
     fn of(key: &MasterKey) -> Self {
         let callbacks = CallbackKey::derived_from(&key.0);
-        Self { id: key.id(), cipher: XChaCha20Poly1305::new(&Key::from(*key.0)), callbacks }
+        Self { id: key.id(), aead: XChaCha20Poly1305::new(&Key::from(*key.0)), callbacks }
     }
 }
 
@@ -126,14 +126,14 @@ impl Vault {
     }
 
     fn cipher(&self, id: &[u8]) -> Option<&XChaCha20Poly1305> {
-        std::iter::once(&self.current).chain(&self.others).find(|key| key.id == id).map(|key| &key.cipher)
+        std::iter::once(&self.current).chain(&self.others).find(|key| key.id == id).map(|key| &key.aead)
     }
 
     pub(super) fn seal(&self, place: Place, secret: &[u8]) -> Result<Vec<u8>, StoreError> {
         let mut nonce = [0; NONCE_BYTES];
         getrandom::fill(&mut nonce).map_err(|e| StoreError::inconsistent(place.table, place.row, e))?;
         let payload = Payload { msg: secret, aad: &place.bytes() };
-        let sealed = self.current.cipher.encrypt(&XNonce::from(nonce), payload);
+        let sealed = self.current.aead.encrypt(&XNonce::from(nonce), payload);
         let sealed = sealed.map_err(|e| StoreError::inconsistent(place.table, place.row, e))?;
         Ok([&[FORM][..], &self.current.id, &nonce, &sealed].concat())
     }

@@ -23,7 +23,7 @@ async fn an_answered_call_is_in_the_log_as_it_was() {
     let expected = json!({"id": call["id"], "tool": "t", "tool_version": 1, "format": "anthropic", "call_id": "toolu_1", "caller": "human",
         "status": "succeeded", "input": {"city": "Sydney"}, "result": {"text": "t in Sydney", "data": null, "truncated": false},
         "error": null, "repairs": [], "attempts": 1, "duration_ms": call["duration_ms"], "request_id": "req_7", "key_id": key["id"],
-        "created_at": null});
+        "created_at": null, "cancel_requested": false});
     assert_eq!(logged, expected);
 }
 

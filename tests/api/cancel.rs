@@ -145,3 +145,20 @@ async fn what_has_ended_or_is_not_there_cannot_be_cancelled() {
     }
     later.acme.viewer.send("POST", &cancel(id), None).await.problem(403, "forbidden");
 }
+
+#[tokio::test]
+async fn what_was_cancelled_is_not_run_again_by_whoever_takes_its_request_over() {
+    let later = Later::set().await;
+    later.acme.editor.patch("/v1/tools/now", &json!({"annotations": {"idempotent": true}})).await.with(200);
+    let (agent, body) = (later.acme.agent.with("idempotency-key", "k"), in_city("never"));
+    let stop = async {
+        let id = later.asked(0).await.header("webhook-id").unwrap().to_owned();
+        later.acme.agent.send("POST", &cancel(&id), None).await.with(200);
+    };
+    futures_util::future::join(agent.post(NOW, &body), stop).await.0.with(200);
+    // As if the process had died between the end of the call and its answer.
+    later.service.database.execute("update idempotency_keys set answer = null, lease_owner = null").await;
+    let again = agent.post(NOW, &body).await.with(200);
+    assert_eq!((&again["status"], &again["error"]["code"]), (&json!("unknown"), &json!("cancelled")));
+    assert_eq!((&again["replayed"], later.receiver.seen().len()), (&json!(false), 1));
+}
