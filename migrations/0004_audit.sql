@@ -72,3 +72,15 @@ end
 $$;
 
 create trigger audit_chains_forward before update on audit_chains for each row execute function audit_chains_forward();
+
+-- Behind the walls between tenants, where they are there: the service's roles add and read, and have no right to anything else.
+do $$
+begin
+    if to_regprocedure('toolhook_wall(regclass, name)') is not null then
+        perform toolhook_wall('audit');
+        perform toolhook_wall('audit_chains');
+        grant select, insert on audit to toolhook_app, toolhook_system;
+        grant select, insert, update (sequence, hash) on audit_chains to toolhook_app, toolhook_system;
+    end if;
+end
+$$;
