@@ -80,3 +80,5 @@ select toolhook_wall('audit_chains');
 grant select, insert on audit to toolhook_app, toolhook_system;
 grant select, insert on audit_chains to toolhook_app, toolhook_system;
 grant update (sequence, hash) on audit_chains to toolhook_app, toolhook_system;
+
+revoke execute on function audit_append(), audit_refuse(), audit_chains_forward() from public;

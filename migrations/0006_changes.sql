@@ -21,3 +21,5 @@ $$;
 
 create trigger tenants_changed before update of registry_version or delete on tenants
 for each row execute function tenants_changed();
+
+revoke execute on function tenants_changed() from public;

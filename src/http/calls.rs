@@ -8,7 +8,7 @@ use super::prefer::{self, PreferHeader};
 use super::problem::{Code, Problem};
 use super::request_id::RequestId;
 use super::respond::{json, render};
-use super::{Access, AppState, formats};
+use super::{Access, AppState, formats, registry_version};
 use crate::domain::json::Object;
 use crate::domain::limits::MAX_TIMEOUT_MS;
 use crate::domain::{Answered, Caller, Faults, Fields, Outcome, Pointer, Reader, ToolCall, json as strict};
@@ -46,6 +46,9 @@ pub(super) struct CallHeaders {
     /// When every call of the request has to be answered, in milliseconds; at most the tenant's limit.
     #[param(rename = "Toolhook-Timeout-Ms", minimum = 1, maximum = 300_000)]
     timeout_ms: Option<u32>,
+    /// The version of the tools that the asker has seen, from a list or from the answer to a write: nothing older is used.
+    #[param(rename = "Toolhook-Registry-Version", minimum = 0)]
+    registry_version: Option<i64>,
     /// W3C trace context; sent on to webhooks.
     #[param(rename = "traceparent")]
     traceparent: Option<String>,
@@ -77,7 +80,7 @@ async fn run_tool(
     if !dry_run {
         about.admit(&state, &access, 1).await?;
     }
-    let registry = registry(&state, &access).await?;
+    let registry = about.registry(&state, &access).await?;
     if registry.broken().iter().any(|broken| broken.name == name) {
         return Err(Problem::new(Code::Unreadable, "the tool is set aside; its author has to make it again"));
     }
@@ -173,7 +176,7 @@ async fn run_reply(
         return Err(Problem::new(Code::InvalidReply, detail));
     }
     about.admit(&state, &access, calls.len()).await?;
-    let registry = registry(&state, &access).await?;
+    let registry = about.registry(&state, &access).await?;
     // With a key the first request decides what is left out, and its repeats follow it.
     if skip && key.is_none() {
         calls.retain(|call| registry.get(&call.name).is_some());
@@ -182,11 +185,6 @@ async fn run_reply(
     let request = Request { restore, ..about.request(registry, calls, context, deadline) };
     let origin = Origin { key_id: access.key_id, format: Some(format.as_str()) };
     answer(&state, request, origin, key, move |executed| reply(executed, format)).await
-}
-
-/// The tenant's tools as they are now.
-pub(super) async fn registry(state: &AppState, access: &Access) -> Result<Arc<Registry>, Problem> {
-    state.registries.get(access.tenant.id).await?.ok_or_else(|| Problem::not_found("tenant"))
 }
 
 /// What a request says beside its body.
@@ -200,6 +198,8 @@ pub(super) struct About {
     key: Option<String>,
     /// What its calls may use, once that was asked for.
     admission: Option<Admission>,
+    /// The version of the tools that it has seen.
+    seen: i64,
     /// Whether it prefers not to wait for handlers that report later.
     pub(super) respond_async: bool,
 }
@@ -221,12 +221,19 @@ impl<S: Send + Sync> FromRequestParts<S> for About {
             timeout_ms: timeout_ms.transpose()?,
             key: idempotency::read(&parts.headers)?,
             admission: None,
+            seen: registry_version::seen(&parts.headers)?,
             respond_async: prefer::responds_async(&parts.headers),
         })
     }
 }
 
 impl About {
+    /// The tenant's tools as they are now.
+    pub(super) async fn registry(&self, state: &AppState, access: &Access) -> Result<Arc<Registry>, Problem> {
+        let found = state.registries.get_at_least(access.tenant.id, self.seen).await?;
+        found.ok_or_else(|| Problem::not_found("tenant"))
+    }
+
     /// When the request has to be answered.
     pub(super) fn deadline(&self, access: &Access) -> Instant {
         let most = access.tenant.limits.max_timeout_ms.unwrap_or(MAX_TIMEOUT_MS);

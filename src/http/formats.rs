@@ -4,7 +4,7 @@ use super::auth::{Agent, Viewer};
 use super::extract::{PathPart, Query};
 use super::problem::Problem;
 use super::respond::{json, tagged};
-use super::{AppState, etag};
+use super::{AppState, etag, registry_version};
 use crate::format::{About, FormatName, ListOptions, Note, Omitted};
 use crate::registry::ListRequest;
 use axum::extract::State;
@@ -113,7 +113,7 @@ async fn list(_: Viewer, query: Query) -> Result<Response, Problem> {
 /// Ordered by name, byte for byte the same until something changes: providers' prompt caches depend on it. While the
 /// database is away, lists are answered from memory for a time, and `Toolhook-Stale` says so.
 #[utoipa::path(get, path = "/v1/formats/{format}/tools", operation_id = "list_tools_in_format", tag = "formats",
-    params(("format" = String, Path, example = "anthropic"), ListParameters, ("If-None-Match" = Option<String>, Header, description = "The list that is known already")),
+    params(("format" = String, Path, example = "anthropic"), ListParameters, ("If-None-Match" = Option<String>, Header, description = "The list that is known already"), ("Toolhook-Registry-Version" = Option<i64>, Header, minimum = 0, description = "The version that the asker has seen, from a list or from the answer to a write: nothing older is answered")),
     responses(
         (status = 200, body = ToolListView, headers(("Toolhook-Stale" = Option<u64>, description = "The database is away, and the list is as it was this many seconds ago"))),
         (status = 304, description = "The list is as the asker knows it", headers(("Toolhook-Stale" = Option<u64>, description = "As with 200")))))]
@@ -127,7 +127,9 @@ async fn tools(
     let format = named(&format)?;
     let request = read(&mut query);
     query.finish()?;
-    let registry = state.registries.get(access.tenant.id).await?.ok_or_else(|| Problem::not_found("tenant"))?;
+    let seen = registry_version::seen(&headers)?;
+    let registry = state.registries.get_at_least(access.tenant.id, seen).await?;
+    let registry = registry.ok_or_else(|| Problem::not_found("tenant"))?;
     let list = registry.list(format, &request);
     let tag = etag::quoted(&list.fingerprint);
     let mut response = if etag::is_known(&headers, &tag) {
@@ -138,6 +140,7 @@ async fn tools(
     } else {
         json(StatusCode::OK, list.body, Some(&tag))
     };
+    registry_version::mark(&mut response, registry.version());
     // A tenant's own, and only good while it is unchanged.
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     mark_stale(&state, &mut response);

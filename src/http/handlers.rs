@@ -6,7 +6,7 @@ use super::handler_view::{HandlerBody, HandlerContent, SecretShown, check_target
 use super::page::{ListView, PageParameters, page_request};
 use super::problem::{Code, Problem};
 use super::respond::{created, json, render, rfc3339, tag, tagged};
-use super::{AppState, etag};
+use super::{AppState, etag, registry_version};
 use crate::domain::{AuditAction, Faults, Fields, Handler, HandlerDraft, HandlerName, Pointer};
 use crate::egress::SigningSecret;
 use crate::store::handlers::{self, HandlerRow};
@@ -133,11 +133,10 @@ fn check_name(fields: &Fields, name: &str) -> Result<(), Problem> {
 
 async fn make(state: &AppState, access: &Access, name: &HandlerName, handler: &Handler) -> Result<Response, Problem> {
     let row = handlers::insert(&state.store, access.tenant.id, name, handler, access.change()).await?;
-    state.registries.forget(access.tenant.id).await;
     let mut response = created(&format!("/v1/handlers/{name}"), &HandlerView::of(&row, SecretShown::Once))?;
     let tag = tag(&HandlerView::of(&row, SecretShown::Masked))?;
     response.headers_mut().insert(axum::http::header::ETAG, etag::header_value(&tag));
-    Ok(response)
+    Ok(registry_version::written(state, access.tenant.id, response).await)
 }
 
 /// Answers a handler, secrets masked.
@@ -210,10 +209,9 @@ async fn patch(
 async fn replace(state: &AppState, access: &Access, row: &HandlerRow, handler: &Handler) -> Result<Response, Problem> {
     let changed =
         handlers::update(&state.store, access.tenant.id, row.id, row.version, handler, access.change()).await?;
-    state.registries.forget(access.tenant.id).await;
     // One that did not sign until now has a secret that nobody has seen yet.
     let secret = if row.handler.secrets.signing_secret.is_none() { SecretShown::Once } else { SecretShown::Masked };
-    answer(&changed, secret)
+    Ok(registry_version::written(state, access.tenant.id, answer(&changed, secret)).await)
 }
 
 /// A handler, under the tag that a GET answers.
@@ -232,15 +230,14 @@ async fn delete(
     _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
-) -> Result<StatusCode, Problem> {
+) -> Result<Response, Problem> {
     etag::contended(|| async {
         let row = present(&state, access.tenant.id, &name).await?;
         etag::check_match(&headers, Some(&tag(&HandlerView::of(&row, SecretShown::Masked))?))?;
         Ok(handlers::delete(&state.store, access.tenant.id, row.id, row.version, access.change()).await?)
     })
     .await?;
-    state.registries.forget(access.tenant.id).await;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(registry_version::written(&state, access.tenant.id, StatusCode::NO_CONTENT).await)
 }
 
 /// Makes a new signing secret and shows it, once. The old one signs too for 24 hours.
@@ -265,8 +262,7 @@ async fn rotate_secret(
         handler.secrets.previous_signing_secret = Some((old, OffsetDateTime::now_utc() + ROTATION_GRACE));
         let changed =
             handlers::update(&state.store, access.tenant.id, row.id, row.version, &handler, access.change()).await?;
-        state.registries.forget(access.tenant.id).await;
-        answer(&changed, SecretShown::Once)
+        Ok(registry_version::written(&state, access.tenant.id, answer(&changed, SecretShown::Once)).await)
     })
     .await
 }

@@ -28,6 +28,7 @@ mod patience;
 mod prefer;
 mod problem;
 mod reference;
+mod registry_version;
 mod remembered;
 mod request_id;
 mod respond;

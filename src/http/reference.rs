@@ -92,8 +92,14 @@ fn complete(path: &str, item: Value) -> Value {
                 answer(operation, *code);
             }
         }
+        let resources = ["/v1/tools", "/v1/handlers"].iter().any(|resource| path.starts_with(resource));
+        let writes_tools = resources && method != "get" && !path.ends_with("/calls");
         let answers = operation.get_mut("responses").and_then(Value::as_object_mut);
-        for (_, answer) in answers.into_iter().flatten() {
+        for (status, answer) in answers.into_iter().flatten() {
+            if writes_tools && status.starts_with('2') {
+                answer["headers"]["Toolhook-Registry-Version"] = json!({"schema": {"type": "integer"},
+                    "description": "After a write: the version of the tenant's tools that it made, or a later one"});
+            }
             answer["headers"]["X-Request-Id"] =
                 json!({"schema": {"type": "string"}, "description": "The request's id, for the log"});
         }
@@ -130,7 +136,8 @@ fn applies(code: Code, path: &str, method: &str, operation: &Map<String, Value>,
         Code::MalformedBody | Code::BodyTooLarge | Code::UnsupportedMediaType | Code::RequestTimeout => body,
         Code::InvalidBody => body && !mcp && !callback, // said in JSON-RPC there, and to the model here
         Code::ForeignOrigin | Code::NotAcceptable => mcp,
-        Code::InvalidHeader | Code::RateLimited | Code::TooManyCalls | Code::Overloaded => runs,
+        Code::InvalidHeader => runs || has("header", "Toolhook-Registry-Version"),
+        Code::RateLimited | Code::TooManyCalls | Code::Overloaded => runs,
         Code::KeyReused | Code::InProgress => runs && !mcp,
         Code::InvalidReply => path.starts_with("/v1/formats/") && runs,
         Code::PreconditionFailed => has("header", "If-Match"),

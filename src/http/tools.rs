@@ -7,7 +7,7 @@ use super::page::{ListView, PageParameters, page_request};
 use super::problem::{Code, Problem};
 use super::respond::{json, render, set_location, tag, tagged};
 use super::tool_view::{OmittedTool, ToolBody, ToolContent, ToolView, ToolsView};
-use super::{Access, AppState, etag};
+use super::{Access, AppState, etag, registry_version};
 use crate::domain::{Faults, Fields, HandlerRef, Pointer, TenantLimits, Tool, ToolDraft, ToolName};
 use crate::execution::NoResult;
 use crate::format::NAMES;
@@ -173,7 +173,7 @@ async fn delete(
     _: NoQuery,
     PathPart(name): PathPart<String>,
     headers: HeaderMap,
-) -> Result<StatusCode, Problem> {
+) -> Result<Response, Problem> {
     etag::contended(|| async {
         let tenant = access.tenant.id;
         let name = ToolName::parse(&name).ok_or_else(|| Problem::not_found("tool"))?;
@@ -189,8 +189,7 @@ async fn delete(
         Ok(tools::delete(&state.store, tenant, &name, version, access.change()).await?)
     })
     .await?;
-    state.registries.forget(access.tenant.id).await;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(registry_version::written(&state, access.tenant.id, StatusCode::NO_CONTENT).await)
 }
 
 /// Reads a tool. Its schemas are compiled and its examples checked when it is the tenant's turn: a schema may take its time.
@@ -232,8 +231,8 @@ async fn checked(
 async fn make(state: &AppState, access: &Access, tool: &Tool) -> Result<Response, Problem> {
     let most = access.tenant.limits.tools.unwrap_or(TenantLimits::DEFAULT_TOOLS);
     tools::insert(&state.store, access.tenant.id, tool, most, access.change()).await?;
-    state.registries.forget(access.tenant.id).await;
-    let mut response = written(state, access, &tool.name, StatusCode::CREATED, SecretShown::Once).await?;
+    let response = written(state, access, &tool.name, StatusCode::CREATED, SecretShown::Once).await;
+    let mut response = registry_version::written(state, access.tenant.id, response?).await;
     set_location(&mut response, &format!("/v1/tools/{}", tool.name));
     Ok(response)
 }
@@ -256,8 +255,8 @@ pub(super) async fn replace(
 ) -> Result<Response, Problem> {
     etag::check_match(headers, Some(&tag(&ToolView::of(row, SecretShown::Masked))?))?;
     tools::update(&state.store, access.tenant.id, row.version, tool, access.change()).await?;
-    state.registries.forget(access.tenant.id).await;
-    written(state, access, &tool.name, StatusCode::OK, secret).await
+    let response = written(state, access, &tool.name, StatusCode::OK, secret).await;
+    Ok(registry_version::written(state, access.tenant.id, response?).await)
 }
 
 /// The answer to a write: the tool as it is now, with warnings, under the tag that a GET answers.

@@ -5,9 +5,9 @@
 
 use super::{Store, StoreError};
 use secrecy::{ExposeSecret as _, SecretString};
-use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
-use std::str::FromStr as _;
+use sqlx::postgres::PgListener;
 use std::time::Duration;
+use url::Url;
 use uuid::Uuid;
 
 /// Where the trigger on `tenants` tells of changes.
@@ -30,11 +30,9 @@ pub struct Listener(PgListener);
 impl Listener {
     /// Connects. The URL has to lead to Postgres itself, or to a pooler that keeps sessions.
     pub async fn connect(url: &SecretString) -> Result<Self, StoreError> {
-        let options = PgConnectOptions::from_str(url.expose_secret())?.application_name("toolhook listener");
+        let url = SecretString::from(named(url.expose_secret()));
         let connect = async {
-            let pool =
-                PgPoolOptions::new().max_connections(1).acquire_timeout(CONNECTING).connect_with(options).await?;
-            let mut listener = PgListener::connect_with(&pool).await?;
+            let mut listener = PgListener::connect(url.expose_secret()).await?;
             // A new connection has missed something, which its user has to know.
             listener.eager_reconnect(false);
             listener.listen(CHANNEL).await?;
@@ -60,6 +58,13 @@ impl std::fmt::Debug for Listener {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str("Listener")
     }
+}
+
+/// The URL of a session that says what it is for.
+fn named(url: &str) -> String {
+    let Ok(mut named) = Url::parse(url) else { return url.to_owned() };
+    named.query_pairs_mut().append_pair("application_name", "toolhook listener");
+    named.into()
 }
 
 fn read(payload: &str) -> Option<Change> {

@@ -31,6 +31,7 @@ mod problems;
 mod providers;
 mod reference;
 mod repairs;
+mod replicas;
 mod retention;
 mod schemas;
 mod secrets;

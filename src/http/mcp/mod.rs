@@ -18,7 +18,7 @@ mod revision;
 
 use super::AppState;
 use super::auth::Agent;
-use super::calls::{self, About, CallHeaders};
+use super::calls::{About, CallHeaders};
 use super::extract::{JsonText, MAX_REPLY, Query};
 use super::formats;
 use super::idempotency;
@@ -90,7 +90,7 @@ async fn serve(
     if message.method() == "tools/call" {
         about.admit(&state, &access, 1).await?;
     }
-    let registry = calls::registry(&state, &access).await?;
+    let registry = about.registry(&state, &access).await?;
     let exchange = Exchange { state: &state, access, about, registry, tags, revision: revision.clone() };
     let mut response = reply::answer(id, &revision, exchange.answer(&message).await)?;
     if message.method() == "tools/list" {
