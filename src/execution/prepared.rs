@@ -205,3 +205,44 @@ impl Look<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::{Caller, TenantLimits, TenantName};
+    use crate::execution::limiting::Limiter;
+    use crate::execution::{Limiting, Natives};
+    use crate::registry::TenantFacts;
+    use crate::telemetry::Metrics;
+
+    #[tokio::test]
+    async fn what_may_run_less_widely_may_take_longer() {
+        let limits = TenantLimits { max_timeout_ms: Some(1_000), ..TenantLimits::default() };
+        let tenant = TenantFacts { id: Uuid::now_v7(), name: TenantName::parse("acme").unwrap(), limits };
+        let natives = Natives::built_in().unwrap();
+        let registry = Arc::new(Registry::build(tenant.clone(), 1, natives.entries(), Vec::new()));
+        let call = ToolCall {
+            call_id: None,
+            name: "calculate".to_owned(),
+            arguments: serde_json::json!({"expression": "1"}),
+            caller: Caller::Human,
+            echo: Object::new(),
+            cut_off: false,
+        };
+        for (in_flight_calls, seconds) in [(100, 1), (2, 3), (1, 5)] {
+            let limiter = Limiter::new(Limiting { in_flight_calls, ..Limiting::default() }, Metrics::default());
+            let request = Request {
+                registry: Arc::clone(&registry),
+                calls: vec![call.clone(); 5],
+                context: None,
+                deadline: Instant::now() + Duration::from_mins(5),
+                request_id: String::new(),
+                traceparent: None,
+                restore: None,
+                admission: limiter.admit(&tenant, 5).await.unwrap(),
+            };
+            let prepared = Prepared::of(&Turns::default(), request).await;
+            assert_eq!(prepared.longest(), Duration::from_secs(seconds), "{in_flight_calls} at a time");
+        }
+    }
+}

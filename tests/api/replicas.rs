@@ -14,12 +14,12 @@ async fn who_has_seen_a_version_sees_nothing_older_elsewhere() {
     // Nothing tells this process of changes, so what it has in memory grows old.
     let other = one.restart().await;
     let elsewhere = acme.at(&other);
-    let old = elsewhere.agent.get(LIST).await.with(200).clone();
+    let old = elsewhere.agent.get(LIST).await.with(200);
 
     let written = acme.editor.patch("/v1/tools/t", &json!({"description": "Newer"})).await;
     written.with(200);
     let version = written.header(SEEN).unwrap().to_owned();
-    assert_eq!(elsewhere.agent.get(LIST).await.with(200), &old, "it does not know yet");
+    assert_eq!(elsewhere.agent.get(LIST).await.with(200), old, "it does not know yet");
     let list = elsewhere.agent.with(SEEN, &version).get(LIST).await;
     assert_eq!(list.with(200)["registry_version"].to_string(), version);
     assert_eq!(list.header(SEEN), Some(version.as_str()));
@@ -33,8 +33,8 @@ async fn who_has_seen_a_version_sees_nothing_older_elsewhere() {
     call.with(404);
 
     let ahead = elsewhere.agent.with(SEEN, "999999").get(LIST).await;
-    assert_eq!(ahead.with(412)["code"], "version_ahead");
+    ahead.problem(412, "version_ahead");
     for odd in ["x", "-1", "", "1.0"] {
-        assert_eq!(elsewhere.agent.with(SEEN, odd).get(LIST).await.with(400)["code"], "invalid_header", "{odd}");
+        elsewhere.agent.with(SEEN, odd).get(LIST).await.problem(400, "invalid_header");
     }
 }
