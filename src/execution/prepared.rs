@@ -240,6 +240,7 @@ mod tests {
                 traceparent: None,
                 restore: None,
                 admission: limiter.admit(&tenant, 5).await.unwrap(),
+                respond_async: false,
             };
             let prepared = Prepared::of(&Turns::default(), request).await;
             assert_eq!(prepared.longest(), Duration::from_secs(seconds), "{in_flight_calls} at a time");
