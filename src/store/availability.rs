@@ -1,9 +1,11 @@
-//! Whether Postgres is away, so that what can be answered from memory is, and the rest is refused without waiting.
+//! Whether Postgres is away, so that what can be answered from memory is, and the rest is refused without waiting. A server that
+//! takes no writes is none: after a failover, the address may still lead to a standby for a while.
 //!
 //! While all is well this costs a clock reading for each query that is watched, and asks nothing of its own. When a watched query
 //! finds nobody there, one task asks for Postgres by a connection of its own, twice a second, until it answers; meanwhile no
 //! watched query is begun.
 
+use super::session::takes_writes;
 use super::{ACQUIRE_TIMEOUT, Store, StoreError};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
@@ -24,6 +26,8 @@ pub(super) struct Availability {
     began: Instant,
     /// When it last answered, in milliseconds after `began`.
     answered: AtomicU64,
+    /// When it last came back, likewise; 0 for never.
+    returned: AtomicU64,
     away: AtomicBool,
     /// Those who cannot tell a busy pool from a dead database look one after the other, and the first one's look is enough.
     looking: tokio::sync::Mutex<Option<Instant>>,
@@ -36,6 +40,7 @@ impl Availability {
             options,
             began: Instant::now(),
             answered: AtomicU64::new(0),
+            returned: AtomicU64::new(0),
             away: AtomicBool::new(false),
             looking: tokio::sync::Mutex::default(),
             tasks: TaskTracker::new(),
@@ -43,8 +48,17 @@ impl Availability {
     }
 
     fn answers(&self) {
-        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.answered.store(now, Ordering::Relaxed);
+        self.answered.store(self.now(), Ordering::Relaxed);
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Whether it came back within this time. A connection that is older may lead to a server that is no longer the one.
+    pub(super) fn returned_within(&self, age: Duration) -> bool {
+        let returned = self.returned.load(Ordering::Relaxed);
+        returned > 0 && age > self.began.elapsed().saturating_sub(Duration::from_millis(returned))
     }
 
     /// How long ago it last answered.
@@ -79,10 +93,11 @@ impl Availability {
     async fn knock(&self) -> bool {
         let knock = async {
             let mut connection = PgConnection::connect_with(&self.options).await?;
-            connection.ping().await?;
-            connection.close().await
+            let primary = takes_writes(&mut connection).await?;
+            connection.close().await?;
+            Ok::<_, sqlx::Error>(primary)
         };
-        matches!(timeout(ACQUIRE_TIMEOUT, knock).await, Ok(Ok(())))
+        matches!(timeout(ACQUIRE_TIMEOUT, knock).await, Ok(Ok(true)))
     }
 }
 
@@ -94,6 +109,7 @@ async fn wait_for_return(availability: Weak<Availability>) {
         if this.knock().await {
             let silence = this.silence();
             this.answers();
+            this.returned.store(this.now(), Ordering::Relaxed);
             this.away.store(false, Ordering::SeqCst);
             tracing::info!(seconds = silence.as_secs(), "the database is back");
             return;

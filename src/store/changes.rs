@@ -7,6 +7,7 @@ use super::{Store, StoreError};
 use secrecy::{ExposeSecret as _, SecretString};
 use sqlx::postgres::PgListener;
 use std::time::Duration;
+use time::OffsetDateTime;
 use url::Url;
 use uuid::Uuid;
 
@@ -72,28 +73,38 @@ fn read(payload: &str) -> Option<Change> {
     Some(Change { tenant: tenant.parse().ok()?, version: version.parse().ok()? })
 }
 
-/// Up to where changes are known: a transaction's number.
+/// Up to where changes are known: a transaction's number, on the server that gave it. One that takes another's place may not
+/// know its last numbers, and give them again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark(i64);
+pub struct Mark {
+    transaction: i64,
+    server: OffsetDateTime,
+}
 
 /// The mark of this moment, for somebody who knows nothing older.
 pub async fn mark(store: &Store) -> Result<Mark, StoreError> {
-    let mark = sqlx::query_scalar!(r#"select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as "mark!""#);
+    let mark = sqlx::query_as!(
+        Mark,
+        r#"select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as "transaction!",
+             pg_postmaster_start_time() as "server!""#
+    );
     let ask = async {
         let mut asking = store.system().await?;
         let mark = mark.fetch_one(&mut *asking).await?;
         asking.commit().await?;
-        Ok(Mark(mark))
+        Ok(mark)
     };
     store.noticing(ask).await
 }
 
-/// What was committed since a mark, and the mark to ask with the next time. Some of it may have been told before.
+/// What was committed since a mark, and the mark to ask with the next time. Some of it may have been told before. Fails if the
+/// server is not the one that gave the mark.
 pub async fn since(store: &Store, mark: Mark) -> Result<(Vec<Change>, Mark), StoreError> {
     let rows = sqlx::query!(
-        r#"select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as "mark!", id as "id?", registry_version as "version?"
+        r#"select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as "mark!", pg_postmaster_start_time() as "server!",
+             id as "id?", registry_version as "version?"
            from (select 1) as once left join tenants on changed_in >= $1::text::xid8"#,
-        mark.0.to_string()
+        mark.transaction.to_string()
     );
     let ask = async {
         let mut asking = store.system().await?;
@@ -102,7 +113,10 @@ pub async fn since(store: &Store, mark: Mark) -> Result<(Vec<Change>, Mark), Sto
         Ok(rows)
     };
     let rows = store.noticing(ask).await?;
-    let next = rows.first().map_or(mark, |row| Mark(row.mark));
+    let next = rows.first().map_or(mark, |row| Mark { transaction: row.mark, server: row.server });
+    if next.server != mark.server {
+        return Err(StoreError::Behind);
+    }
     let change = |(tenant, version)| Change { tenant, version };
     Ok((rows.into_iter().filter_map(|row| row.id.zip(row.version)).map(change).collect(), next))
 }
