@@ -5,14 +5,15 @@
 //! finds nobody there, one task asks for Postgres by a connection of its own, twice a second, until it answers; meanwhile no
 //! watched query is begun.
 
-use super::session::takes_writes;
+use super::session::Server;
 use super::{ACQUIRE_TIMEOUT, Store, StoreError};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// How long a watched query may take: a Postgres that hangs is away too.
@@ -29,6 +30,8 @@ pub(super) struct Availability {
     /// When it last came back, likewise; 0 for never.
     returned: AtomicU64,
     away: AtomicBool,
+    /// When the server that the address leads to started, and what is cancelled when it leads to another.
+    server: Mutex<(Option<String>, CancellationToken)>,
     /// Those who cannot tell a busy pool from a dead database look one after the other, and the first one's look is enough.
     looking: tokio::sync::Mutex<Option<Instant>>,
     tasks: TaskTracker,
@@ -42,6 +45,7 @@ impl Availability {
             answered: AtomicU64::new(0),
             returned: AtomicU64::new(0),
             away: AtomicBool::new(false),
+            server: Mutex::default(),
             looking: tokio::sync::Mutex::default(),
             tasks: TaskTracker::new(),
         })
@@ -64,6 +68,33 @@ impl Availability {
     /// How long ago it last answered.
     fn silence(&self) -> Duration {
         self.began.elapsed().saturating_sub(Duration::from_millis(self.answered.load(Ordering::Relaxed)))
+    }
+
+    /// Cancelled when the address leads to another server than now.
+    pub(super) fn moved(&self) -> CancellationToken {
+        self.server().1.clone()
+    }
+
+    fn server(&self) -> MutexGuard<'_, (Option<String>, CancellationToken)> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a server that a connection of some age leads to, if none is known.
+    pub(super) fn met(&self, server: &Server) {
+        self.server().0.get_or_insert_with(|| server.started.clone());
+    }
+
+    /// Notes the server that the address leads to now.
+    fn leads_to(&self, server: Server) {
+        let mut known = self.server();
+        let before = known.0.replace(server.started);
+        if before.is_some() && before != known.0 {
+            tracing::warn!(
+                "the database was started anew, or its address leads to another server; older connections are given up"
+            );
+            self.returned.store(self.now().max(1), Ordering::Relaxed);
+            std::mem::take(&mut known.1).cancel();
+        }
     }
 
     /// Takes it for away until it answers again.
@@ -93,11 +124,14 @@ impl Availability {
     async fn knock(&self) -> bool {
         let knock = async {
             let mut connection = PgConnection::connect_with(&self.options).await?;
-            let primary = takes_writes(&mut connection).await?;
+            let server = Server::of(&mut connection).await?;
             connection.close().await?;
-            Ok::<_, sqlx::Error>(primary)
+            Ok::<_, sqlx::Error>(server)
         };
-        matches!(timeout(ACQUIRE_TIMEOUT, knock).await, Ok(Ok(true)))
+        let Ok(Ok(server)) = timeout(ACQUIRE_TIMEOUT, knock).await else { return false };
+        let takes_writes = server.takes_writes;
+        self.leads_to(server);
+        takes_writes
     }
 }
 
@@ -109,7 +143,7 @@ async fn wait_for_return(availability: Weak<Availability>) {
         if this.knock().await {
             let silence = this.silence();
             this.answers();
-            this.returned.store(this.now(), Ordering::Relaxed);
+            this.returned.store(this.now().max(1), Ordering::Relaxed);
             this.away.store(false, Ordering::SeqCst);
             tracing::info!(seconds = silence.as_secs(), "the database is back");
             return;

@@ -133,7 +133,9 @@ impl Store {
     pub async fn ping(&self) -> Result<(), StoreError> {
         self.noticing(async {
             let mut session = self.bare().await?;
-            if session.takes_writes().await? {
+            let server = session.server().await?;
+            self.availability.met(&server);
+            if server.takes_writes {
                 return Ok(());
             }
             session.close_on_drop();

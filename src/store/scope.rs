@@ -35,6 +35,7 @@ const ANEW: &str = "set local plan_cache_mode = force_custom_plan";
 pub(super) struct Doors {
     pool: PgPool,
     statements: Statements,
+    availability: Arc<Availability>,
     rollbacks: TaskTracker,
 }
 
@@ -45,13 +46,14 @@ impl Doors {
         statements: Statements,
         availability: Arc<Availability>,
     ) -> Result<Self, sqlx::Error> {
+        let watched = Arc::clone(&availability);
         let pool = PgPoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(ACQUIRE_TIMEOUT)
             .acquire_time_level(log::LevelFilter::Trace)
             .test_before_acquire(false)
             .before_acquire(move |connection, about| {
-                let outlived = availability.returned_within(about.age);
+                let outlived = watched.returned_within(about.age);
                 Box::pin(async move {
                     if outlived {
                         return Ok(false);
@@ -64,7 +66,7 @@ impl Doors {
             })
             .connect_with(options)
             .await?;
-        Ok(Self { pool, statements, rollbacks: TaskTracker::new() })
+        Ok(Self { pool, statements, availability, rollbacks: TaskTracker::new() })
     }
 
     pub(super) fn connections(&self) -> Connections {
@@ -86,7 +88,8 @@ impl Doors {
 
     /// In a box: it takes more room than all that callers do with the connection.
     async fn acquire(&self) -> Result<Session, StoreError> {
-        Ok(Session::new(Box::pin(self.pool.acquire()).await?, self.statements))
+        let moved = self.availability.moved();
+        Ok(Session::new(Box::pin(self.pool.acquire()).await?, self.statements, moved))
     }
 }
 
@@ -195,7 +198,7 @@ impl DerefMut for Scope {
 /// Rolls back, and says whether the connection is good for another transaction: one to a standby is not.
 async fn end(connection: &mut Session) -> Result<bool, sqlx::Error> {
     sqlx::raw_sql("rollback").execute(&mut *connection).await?;
-    connection.takes_writes().await
+    Ok(connection.server().await?.takes_writes)
 }
 
 const ENDED: &str = "only what consumes a scope takes its connection";

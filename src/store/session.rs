@@ -4,13 +4,14 @@
 //! whichever server connection is free breaks that: the name was given on another. Without a name a statement lives from one
 //! message to the next, and within a transaction both go to the same server.
 
-use futures_util::future::BoxFuture;
-use futures_util::stream::BoxStream;
+use futures_util::future::{BoxFuture, ready};
+use futures_util::stream::{self, BoxStream, StreamExt as _};
 use sqlx::error::BoxDynError;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgQueryResult, PgRow, PgStatement, PgTypeInfo};
-use sqlx::{Describe, Either, Error, Execute, Executor, PgConnection, Postgres, SqlStr};
+use sqlx::{Describe, Either, Error, Execute, Executor, PgConnection, Postgres, Row as _, SqlStr};
 use std::fmt;
+use tokio_util::sync::CancellationToken;
 
 /// How statements are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,15 +34,23 @@ impl Statements {
     }
 }
 
-/// A connection from the pool. Outside a transaction it is good for one statement without arguments at a time.
+/// A connection from the pool. Outside a transaction it is good for one statement without arguments at a time. It fails once the
+/// address of the database leads to another server: the one that it leads to may be gone without a word, and would be waited for
+/// as long as the system's patience lasts.
 pub(super) struct Session {
     connection: PoolConnection<Postgres>,
     statements: Statements,
+    /// Cancelled when the address leads to another server.
+    moved: CancellationToken,
 }
 
 impl Session {
-    pub(super) const fn new(connection: PoolConnection<Postgres>, statements: Statements) -> Self {
-        Self { connection, statements }
+    pub(super) const fn new(
+        connection: PoolConnection<Postgres>,
+        statements: Statements,
+        moved: CancellationToken,
+    ) -> Self {
+        Self { connection, statements, moved }
     }
 
     /// Closes it once it is no longer used.
@@ -54,17 +63,32 @@ impl Session {
         &mut self.connection
     }
 
-    /// Whether it leads to a server that takes writes; see [`takes_writes`].
-    pub(super) async fn takes_writes(&mut self) -> Result<bool, Error> {
-        takes_writes(&mut self.connection).await
+    /// Which server it leads to.
+    pub(super) async fn server(&mut self) -> Result<Server, Error> {
+        Server::of(self).await
     }
 }
 
-/// Whether a server takes writes, which a standby does not: nothing works that needs one. Outside a transaction.
-pub(super) async fn takes_writes(connection: &mut PgConnection) -> Result<bool, Error> {
-    use sqlx::Row as _;
-    let row = sqlx::raw_sql("show transaction_read_only").fetch_one(connection).await?;
-    Ok(row.try_get::<String, _>(0)? == "off")
+/// A server, as it says itself.
+pub(super) struct Server {
+    /// When it started, which no two servers do at the same microsecond.
+    pub(super) started: String,
+    /// Whether it takes writes, which a standby does not.
+    pub(super) takes_writes: bool,
+}
+
+impl Server {
+    /// Asks it, outside a transaction.
+    pub(super) async fn of(executor: impl Executor<'_, Database = Postgres>) -> Result<Self, Error> {
+        let question =
+            "select extract(epoch from pg_postmaster_start_time())::text, current_setting('transaction_read_only')";
+        let row = sqlx::raw_sql(question).fetch_one(executor).await?;
+        Ok(Self { started: row.try_get(0)?, takes_writes: row.try_get::<String, _>(1)? == "off" })
+    }
+}
+
+fn moved_away() -> Error {
+    std::io::Error::new(std::io::ErrorKind::ConnectionAborted, "the database's address leads to another server").into()
 }
 
 impl fmt::Debug for Session {
@@ -106,7 +130,11 @@ impl<'c> Executor<'c> for &'c mut Session {
         E: 'q + Execute<'q, Postgres>,
         'q: 'e,
     {
-        self.connection.fetch_many(Sent { query, statements: self.statements })
+        let Session { connection, statements, moved } = self;
+        let rows = connection.fetch_many(Sent { query, statements: *statements }).map(Some);
+        let rows = rows.chain(stream::once(ready(None)));
+        let moved = stream::once(moved.cancelled()).map(|()| Some(Err(moved_away())));
+        stream::select(rows, moved).take_while(|row| ready(row.is_some())).filter_map(ready).boxed()
     }
 
     fn fetch_optional<'e, 'q, E>(self, query: E) -> BoxFuture<'e, Result<Option<PgRow>, Error>>
@@ -115,7 +143,9 @@ impl<'c> Executor<'c> for &'c mut Session {
         E: 'q + Execute<'q, Postgres>,
         'q: 'e,
     {
-        self.connection.fetch_optional(Sent { query, statements: self.statements })
+        let Session { connection, statements, moved } = self;
+        let row = connection.fetch_optional(Sent { query, statements: *statements });
+        Box::pin(async { moved.run_until_cancelled(row).await.unwrap_or_else(|| Err(moved_away())) })
     }
 
     fn prepare_with<'e>(self, sql: SqlStr, parameters: &'e [PgTypeInfo]) -> BoxFuture<'e, Result<PgStatement, Error>>
