@@ -33,7 +33,7 @@ pub async fn run(registries: Registries, store: Store, listen: Option<SecretStri
 async fn listen_always(registries: &Registries, store: &Store, url: &SecretString) {
     let mut told = false;
     loop {
-        match Listener::connect(url).await {
+        match Listener::connect(store, url).await {
             Ok(mut listener) => {
                 told = false;
                 // What happened before this connection was there is not heard on it.

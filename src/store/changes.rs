@@ -8,6 +8,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use sqlx::postgres::PgListener;
 use std::time::Duration;
 use time::OffsetDateTime;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 use uuid::Uuid;
 
@@ -26,11 +27,16 @@ pub struct Change {
 }
 
 /// A connection that hears of changes.
-pub struct Listener(PgListener);
+pub struct Listener {
+    session: PgListener,
+    /// Cancelled when the database is another server.
+    moved: CancellationToken,
+}
 
 impl Listener {
     /// Connects. The URL has to lead to Postgres itself, or to a pooler that keeps sessions.
-    pub async fn connect(url: &SecretString) -> Result<Self, StoreError> {
+    pub async fn connect(store: &Store, url: &SecretString) -> Result<Self, StoreError> {
+        let moved = store.availability.moved();
         let url = SecretString::from(named(url.expose_secret()));
         let connect = async {
             let mut listener = PgListener::connect(url.expose_secret()).await?;
@@ -40,13 +46,13 @@ impl Listener {
             Ok::<_, sqlx::Error>(listener)
         };
         let connected = tokio::time::timeout(CONNECTING, connect).await;
-        Ok(Self(connected.map_err(|_| StoreError::away())??))
+        Ok(Self { session: connected.map_err(|_| StoreError::away())??, moved })
     }
 
-    /// The next change; `None` if the connection was lost, and perhaps changes with it.
+    /// The next change; `None` if the connection was lost or leads to a server that is no longer the one, and perhaps changes with it.
     pub async fn next(&mut self) -> Option<Change> {
         loop {
-            let heard = self.0.try_recv().await.ok()??;
+            let heard = self.moved.run_until_cancelled(self.session.try_recv()).await?.ok()??;
             if let Some(change) = read(heard.payload()) {
                 return Some(change);
             }

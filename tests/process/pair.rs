@@ -189,6 +189,12 @@ impl Pair {
         }
     }
 
+    /// How many listeners the new primary has.
+    pub(crate) fn listeners(&self) -> usize {
+        let count = "select count(*)::text from pg_stat_activity where application_name = 'toolhook listener'";
+        self.standby.ask(count).unwrap().parse().unwrap()
+    }
+
     /// Makes the standby the primary.
     pub(crate) fn promote(&self) {
         self.installation.run("pg_ctl", &["-D", self.standby.data.to_str().unwrap(), "-w", "promote"]);

@@ -156,7 +156,7 @@ fn logged(server: &Server, key: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn g05_two_replicas_behind_pgbouncer_work_as_without_it_and_tenants_stay_apart() {
+fn two_replicas_behind_pgbouncer_work_as_without_it_and_tenants_stay_apart() {
     let Some(program) = Bouncer::program() else { return };
     let scratch = Scratch::new();
     let postgres = scratch.postgres();
