@@ -44,7 +44,8 @@
 //!   tenant's words; and [`telemetry::traces`], from the caller's `traceparent` to the webhook's.
 //! - [`registry`]: [`registry::Registry`] is a tenant's tools at one version, immutable, ordered by name, with validators
 //!   compiled once and each format's list rendered once. [`registry::Registries`] keeps the tenants that are being served,
-//!   bounded in number, and drops a snapshot when this process writes to its tenant.
+//!   bounded in number, and drops a snapshot when this process writes to its tenant. [`registry::watch`] hears of what
+//!   other replicas write, and asks once a second in case it did not.
 //! - [`execution`]: every call is answered, in the reply's order, within one deadline; nothing that goes wrong with one
 //!   ends the others. [`execution::NativeHandler`] is the trait for tools that are Rust code.
 //! - [`http`]: a file per resource: the words of a request, its handler, its entry in the reference. Extractors whose type

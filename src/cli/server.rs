@@ -87,7 +87,7 @@ pub(super) async fn run(
     let state = AppState::new(service.store.clone(), egress, service.natives, settings);
     let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
     let bounds = descriptors::fit(serving.listener.bounds);
-    tasks.spawn(upkeep::run(state.ledger(), stop.clone()));
+    tasks.spawn(upkeep::run(state.ledger(), state.metrics(), stop.clone()));
     tasks.spawn(watch::run(state.registries(), service.store.clone(), service.listen, stop.clone()));
     // Deadlines hold while the last calls finish too, so it goes on until the runtime ends.
     tasks.spawn(pulse::run());

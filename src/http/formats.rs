@@ -4,19 +4,23 @@ use super::auth::{Agent, Viewer};
 use super::extract::{PathPart, Query};
 use super::problem::Problem;
 use super::respond::{json, tagged};
-use super::{AppState, etag, registry_version};
+use super::{AppState, coding, etag, registry_version};
 use crate::format::{About, FormatName, ListOptions, Note, Omitted};
-use crate::registry::ListRequest;
+use crate::registry::{ListRequest, Registry, RenderedList};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Says that a list is from memory, since the database is away: the seconds since it last answered.
 const STALE: HeaderName = HeaderName::from_static("toolhook-stale");
+
+/// From how many tools on rendering takes long enough to be felt by others.
+const LARGE: usize = 100;
 
 /// The routes of this file.
 pub(super) fn routes() -> OpenApiRouter<AppState> {
@@ -130,21 +134,42 @@ async fn tools(
     let seen = registry_version::seen(&headers)?;
     let registry = state.registries.get_at_least(access.tenant.id, seen).await?;
     let registry = registry.ok_or_else(|| Problem::not_found("tenant"))?;
-    let list = registry.list(format, &request);
-    let tag = etag::quoted(&list.fingerprint);
-    let mut response = if etag::is_known(&headers, &tag) {
+    let list = list_of(&registry, format, request).await?;
+    let compressed = if coding::takes_gzip(&headers) { list.gzipped() } else { None };
+    // What is compressed is another representation of the same list; whoever knows either knows the list.
+    let (plain, coded) = (etag::quoted(list.fingerprint()), etag::quoted(&format!("{}-gzip", list.fingerprint())));
+    let tag = if compressed.is_some() { &coded } else { &plain };
+    let mut response = if etag::is_known(&headers, &plain) || etag::is_known(&headers, &coded) {
         let mut response = Response::default();
         *response.status_mut() = StatusCode::NOT_MODIFIED;
-        response.headers_mut().insert(header::ETAG, etag::header_value(&tag));
+        response.headers_mut().insert(header::ETAG, etag::header_value(tag));
+        response
+    } else if let Some(compressed) = compressed {
+        let mut response = json(StatusCode::OK, compressed, Some(tag));
+        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         response
     } else {
-        json(StatusCode::OK, list.body, Some(&tag))
+        json(StatusCode::OK, list.body(), Some(tag))
     };
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     registry_version::mark(&mut response, registry.version());
     // A tenant's own, and only good while it is unchanged.
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     mark_stale(&state, &mut response);
     Ok(response)
+}
+
+/// The list from memory; one that is large and has to be made is made beside the threads that serve.
+async fn list_of(registry: &Arc<Registry>, format: FormatName, request: ListRequest) -> Result<RenderedList, Problem> {
+    if let Some(list) = registry.made_list(format, &request) {
+        return Ok(list);
+    }
+    if registry.entries().count() < LARGE {
+        return Ok(registry.list(format, &request));
+    }
+    let registry = Arc::clone(registry);
+    let rendering = tokio::task::spawn_blocking(move || registry.list(format, &request));
+    rendering.await.map_err(|why| Problem::internal(&why))
 }
 
 /// Says of a list, if the database is away, that it is from memory.

@@ -11,6 +11,7 @@ mod call_view;
 mod callbacks;
 mod calls;
 mod cancel;
+mod coding;
 mod compatibility;
 mod etag;
 mod extract;

@@ -175,6 +175,11 @@ impl AppState {
         Ok(receipt?)
     }
 
+    /// Where things are counted.
+    pub fn metrics(&self) -> Metrics {
+        self.metrics.clone()
+    }
+
     /// The tools in memory, for whoever keeps them fresh.
     pub fn registries(&self) -> Registries {
         self.registries.clone()

@@ -4,7 +4,18 @@ use super::Registry;
 use crate::domain::{Tool, fingerprint};
 use crate::format::{FormatName, ListOptions};
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::json;
+use std::collections::VecDeque;
+use std::io::Write as _;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// How many filtered lists a snapshot keeps, and how many bytes of them: agents ask for the same few again and again.
+const FILTERED: usize = 16;
+const FILTERED_BYTES: usize = 512 * 1024;
+/// A list that is smaller is not worth compressing: it fits into one packet.
+const WORTH_COMPRESSING: usize = 1_400;
 
 /// Which tools a list has, and how they are declared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,13 +28,64 @@ pub struct ListRequest {
     pub options: ListOptions,
 }
 
-/// A list's bytes, and their fingerprint.
+/// A list's bytes, and their fingerprint. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct RenderedList {
+pub struct RenderedList(Arc<Rendered>);
+
+#[derive(Debug)]
+struct Rendered {
+    body: Bytes,
+    gzipped: OnceLock<Option<Bytes>>,
+    fingerprint: String,
+}
+
+impl RenderedList {
     /// `{"format", "registry_version", "tools", "omitted", "notes"}` as JSON text.
-    pub body: Bytes,
+    pub fn body(&self) -> Bytes {
+        self.0.body.clone()
+    }
+
+    /// The same in gzip's format, made once; none if that would not be shorter.
+    pub fn gzipped(&self) -> Option<Bytes> {
+        self.0.gzipped.get_or_init(|| compress(&self.0.body)).clone()
+    }
+
     /// Changes when the bytes do.
-    pub fingerprint: String,
+    pub fn fingerprint(&self) -> &str {
+        &self.0.fingerprint
+    }
+}
+
+fn compress(body: &[u8]) -> Option<Bytes> {
+    if body.len() < WORTH_COMPRESSING {
+        return None;
+    }
+    let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::default());
+    encoder.write_all(body).ok()?;
+    let compressed = encoder.finish().ok().filter(|compressed| compressed.len() < body.len())?;
+    Some(compressed.into())
+}
+
+/// The filtered lists that somebody asked for, the newest last.
+#[derive(Debug, Default)]
+pub(super) struct Filtered(Mutex<VecDeque<(FormatName, ListRequest, RenderedList)>>);
+
+impl Filtered {
+    fn find(&self, format: FormatName, request: &ListRequest) -> Option<RenderedList> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = kept.iter().find(|(of, what, _)| *of == format && what == request);
+        found.map(|(_, _, list)| list.clone())
+    }
+
+    fn keep(&self, format: FormatName, request: &ListRequest, list: RenderedList) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.push_back((format, request.clone(), list));
+        let mut bytes: usize = kept.iter().map(|(_, _, list)| list.0.body.len()).sum();
+        while kept.len() > FILTERED || bytes > FILTERED_BYTES {
+            let Some((_, _, oldest)) = kept.pop_front() else { return };
+            bytes -= oldest.0.body.len();
+        }
+    }
 }
 
 impl ListRequest {
@@ -35,12 +97,26 @@ impl ListRequest {
 }
 
 impl Registry {
-    /// The list that a format makes of this snapshot. The list of all tools without options is made once and kept.
+    /// The list that a format makes of this snapshot. A list is made once: that of all tools is kept as long as the snapshot, others
+    /// while they are among those that were last asked for.
     pub fn list(&self, format: FormatName, request: &ListRequest) -> RenderedList {
         if *request == ListRequest::default() {
             return self.kept_list(format).get_or_init(|| self.render(format, request)).clone();
         }
-        self.render(format, request)
+        if let Some(list) = self.filtered().find(format, request) {
+            return list;
+        }
+        let list = self.render(format, request);
+        self.filtered().keep(format, request, list.clone());
+        list
+    }
+
+    /// The list, if it has been made already.
+    pub fn made_list(&self, format: FormatName, request: &ListRequest) -> Option<RenderedList> {
+        if *request == ListRequest::default() {
+            return self.kept_list(format).get().cloned();
+        }
+        self.filtered().find(format, request)
     }
 
     fn render(&self, format: FormatName, request: &ListRequest) -> RenderedList {
@@ -61,6 +137,6 @@ impl Registry {
         });
         let body = Bytes::from(document.to_string());
         let fingerprint = fingerprint(&body);
-        RenderedList { body, fingerprint }
+        RenderedList(Arc::new(Rendered { body, gzipped: OnceLock::new(), fingerprint }))
     }
 }

@@ -1,7 +1,7 @@
 //! The immutable snapshot of one tenant's tools.
 
 use super::handler_key::HandlerKey;
-use super::list::RenderedList;
+use super::list::{Filtered, RenderedList};
 use crate::domain::{Handler, TenantFacts, Tool, ToolName};
 use crate::format::FormatName;
 use std::collections::{BTreeMap, btree_map};
@@ -38,6 +38,7 @@ pub struct Registry {
     broken: Vec<Broken>,
     /// Per format, its list of all tools once somebody has asked for it.
     lists: [OnceLock<RenderedList>; FormatName::ALL.len()],
+    filtered: Filtered,
 }
 
 impl Registry {
@@ -56,7 +57,7 @@ impl Registry {
                 }
             }
         }
-        Self { tenant, version, entries: by_name, broken, lists: Default::default() }
+        Self { tenant, version, entries: by_name, broken, lists: Default::default(), filtered: Filtered::default() }
     }
 
     /// Whose tools these are.
@@ -82,6 +83,10 @@ impl Registry {
     /// What had to be set aside.
     pub fn broken(&self) -> &[Broken] {
         &self.broken
+    }
+
+    pub(super) const fn filtered(&self) -> &Filtered {
+        &self.filtered
     }
 
     /// The place of a format's list.

@@ -62,6 +62,7 @@ catalogue! {
     snapshot_load: Histogram = work(), "registry_load_duration_seconds", "What loading a tenant's tools took";
     snapshots: Gauge = Gauge::default(), "registry_snapshots", "Tenants whose tools are in memory";
     listening: Gauge = Gauge::default(), "registry_listening", "Whether changes on other replicas are heard at once: 1 or 0, when they are asked for each second";
+    reaped: Counter = Counter::default(), "calls_given_up", "Calls that were left behind: their lease or their time for a report ran out";
     stale_lists: Counter = Counter::default(), "stale_lists", "Lists that were served while the database was away";
     log_writes: Family<Outcome, Counter> = Family::default(), "log_writes", "Attempts to write answered calls to the log";
     log_write: Histogram = work(), "log_write_duration_seconds", "What writing to the log took";
@@ -181,6 +182,11 @@ impl Metrics {
     /// Changes on other replicas are heard of at once, or only by asking.
     pub fn listening(&self, heard: bool) {
         self.0.listening.set(heard.into());
+    }
+
+    /// Calls were ended that nobody works on any more.
+    pub fn given_up(&self, calls: usize) {
+        self.0.reaped.inc_by(calls as u64);
     }
 
     /// The log was written, or could not be.

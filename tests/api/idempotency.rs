@@ -49,7 +49,7 @@ impl Scene {
             .execute("update idempotency_keys set lease_until = now() - interval '1 s' where answer is null")
             .await;
         let stop = CancellationToken::new();
-        TaskTracker::new().spawn(upkeep::run(self.service.state.ledger(), stop.clone()));
+        TaskTracker::new().spawn(upkeep::run(self.service.state.ledger(), self.service.state.metrics(), stop.clone()));
         eventually(async || self.calls("status=running").await.is_empty().then_some(())).await;
         stop.cancel();
     }
@@ -281,7 +281,7 @@ async fn a_key_lives_for_a_day() {
     assert_eq!((&second["replayed"], second["id"] == first["id"]), (&json!(false), false));
     age("25 hours").await;
     let stop = CancellationToken::new();
-    TaskTracker::new().spawn(upkeep::run(scene.service.state.ledger(), stop.clone()));
+    TaskTracker::new().spawn(upkeep::run(scene.service.state.ledger(), scene.service.state.metrics(), stop.clone()));
     eventually(async || (!scene.service.database.dump().await.contains(",k,")).then_some(())).await;
     stop.cancel();
     assert_eq!(scene.receiver.seen().len(), 2);

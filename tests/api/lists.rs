@@ -1,7 +1,8 @@
 //! Lists: pages, filters, and what is wrong with a query.
 
-use crate::support::{Client, TestService, pointers, tool, webhook};
+use crate::support::{Client, TestService, exchange, pointers, tool, webhook};
 use serde_json::{Value, json};
+use std::io::Read as _;
 
 /// Reads a list page by page; `between` happens after each page.
 async fn pages(client: &Client, path: &str, limit: usize, mut between: impl AsyncFnMut(usize)) -> Vec<Vec<Value>> {
@@ -183,4 +184,37 @@ async fn routes_that_take_no_query_name_what_they_do_not_know() {
     acme.viewer.get("/v1/tools/t").await.with(200);
     service.operator().send("DELETE", "/v1/tenants/acme?dry_run=true", None).await.problem(400, "invalid_query");
     acme.admin.send("DELETE", "/v1/keys/x?dry_run=true", None).await.problem(400, "invalid_query");
+}
+
+#[tokio::test]
+async fn a_list_is_compressed_for_those_who_take_it_and_known_either_way() {
+    let service = TestService::start().await;
+    let acme = service.tenant("acme").await;
+    for n in 0..30 {
+        acme.editor.post("/v1/tools", &tool(&format!("tool_{n}"), &webhook(), &json!({}))).await.with(201);
+    }
+    for path in ["/v1/formats/anthropic/tools", "/v1/formats/anthropic/tools?cache=5m"] {
+        let plain = acme.agent.get(path).await;
+        plain.with(200);
+        assert_eq!((plain.header("content-encoding"), plain.header("vary")), (None, Some("accept-encoding")));
+        let asks = acme.agent.with("accept-encoding", "br, gzip");
+        let first = exchange(asks.address, &asks.request("GET", path, None)).await;
+        assert_eq!((first.status, first.header("content-encoding")), (200, Some("gzip")));
+        assert!(first.body.len() * 3 < plain.body.len(), "{} of {}", first.body.len(), plain.body.len());
+        let mut unpacked = Vec::new();
+        flate2::read::GzDecoder::new(first.body.as_slice()).read_to_end(&mut unpacked).unwrap();
+        assert_eq!(unpacked, plain.body, "the same bytes");
+        assert_eq!(exchange(asks.address, &asks.request("GET", path, None)).await.body, first.body, "made once");
+        assert_ne!(first.etag(), plain.etag(), "two representations have two strong tags");
+        for tag in [first.etag(), plain.etag()] {
+            acme.agent.with("if-none-match", &tag).get(path).await.with(304);
+            asks.with("if-none-match", &tag).get(path).await.with(304);
+        }
+        let not_taken = acme.agent.with("accept-encoding", "gzip;q=0").get(path).await;
+        assert_eq!(not_taken.body, plain.body);
+    }
+    // What fits into a packet stays as it is.
+    let few = acme.agent.with("accept-encoding", "gzip").get("/v1/formats/anthropic/tools?name=tool_1").await;
+    few.with(200);
+    assert_eq!(few.header("content-encoding"), None);
 }

@@ -37,7 +37,7 @@ async fn each_tenant_keeps_its_log_for_as_long_as_it_may() {
     };
     assert_eq!(listed(0).await, ["calculate", "d2", "d20", "d60", "d120"], "in order of time, wherever they are");
     let stop = CancellationToken::new();
-    TaskTracker::new().spawn(upkeep::run(service.state.ledger(), stop.clone()));
+    TaskTracker::new().spawn(upkeep::run(service.state.ledger(), service.state.metrics(), stop.clone()));
     eventually(async || (listed(0).await.len() == 2).then_some(())).await;
     eventually(async || (listed(1).await.len() == 3).then_some(())).await;
     assert_eq!(listed(0).await, ["calculate", "d2"]);
@@ -49,7 +49,7 @@ async fn each_tenant_keeps_its_log_for_as_long_as_it_may() {
     // A tenant that goes takes its log along.
     service.operator().delete("/v1/tenants/quarter").await.with(204);
     let stop = CancellationToken::new();
-    TaskTracker::new().spawn(upkeep::run(service.state.ledger(), stop.clone()));
+    TaskTracker::new().spawn(upkeep::run(service.state.ledger(), service.state.metrics(), stop.clone()));
     eventually(async || (!database.dump().await.contains(",d60,")).then_some(())).await;
     stop.cancel();
 }

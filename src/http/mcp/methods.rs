@@ -70,7 +70,8 @@ impl Exchange<'_> {
         };
         let request = ListRequest { tags: self.tags.clone(), names: Vec::new(), options: ListOptions::default() };
         let list = self.registry.list(FormatName::Mcp, &request);
-        let all: Listed<'_> = serde_json::from_slice(&list.body).map_err(|why| Problem::internal(&why))?;
+        let body = list.body();
+        let all: Listed<'_> = serde_json::from_slice(&body).map_err(|why| Problem::internal(&why))?;
         let start = after.map_or(0, |after| all.tools.partition_point(|tool| *name(tool) <= *after));
         let rest = all.tools.get(start..).unwrap_or_default();
         let page = rest.get(..MOST_TOOLS).unwrap_or(rest);

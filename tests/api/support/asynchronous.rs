@@ -84,7 +84,7 @@ impl Later {
     /// Has the work beside the requests done until something holds.
     pub(crate) async fn upkeep_until(&self, holds: impl AsyncFn() -> bool) {
         let stop = CancellationToken::new();
-        TaskTracker::new().spawn(upkeep::run(self.service.state.ledger(), stop.clone()));
+        TaskTracker::new().spawn(upkeep::run(self.service.state.ledger(), self.service.state.metrics(), stop.clone()));
         eventually(async || holds().await.then_some(())).await;
         stop.cancel();
     }
