@@ -157,15 +157,21 @@ fn routes_are_only_made_with_their_entry_in_the_reference() {
 #[test]
 fn the_store_reaches_the_database_through_its_doors() {
     const DOORS: &str = "store/scope.rs";
-    // The catalogue, migrations, and whether anybody answers.
+    // What the pool gives, wrapped.
+    const POOLED: [&str; 2] = [DOORS, "store/session.rs"];
+    // The catalogue, and what migrations have been made.
     const AS_LOGIN: [&str; 4] = [DOORS, "store/mod.rs", "store/inspection.rs", "store/walls.rs"];
+    // Migrations, and whether anybody answers.
+    const BARE: [&str; 3] = [DOORS, "store/session.rs", "store/mod.rs"];
     // Whether anybody answers is asked beside the pool, and connecting says why it failed.
     const CONNECTS: [&str; 2] = ["store/mod.rs", "store/availability.rs"];
     let mut faults = Vec::new();
     for source in sources() {
         let path = source.path.to_string_lossy().into_owned();
         for (words, allowed) in [
-            (["PgPool", "PoolConnection", ".begin(", ".begin_with("].as_slice(), [DOORS].as_slice()),
+            (["PgPool", ".begin(", ".begin_with("].as_slice(), [DOORS].as_slice()),
+            (&["PoolConnection"], &POOLED),
+            (&["bare("], &BARE),
             (&["as_login("], &AS_LOGIN),
             (&["connect_with(&self.options", "PgConnection::connect"], &CONNECTS),
         ] {

@@ -1,29 +1,34 @@
 //! Getting at the database that the operator named.
 
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
 use url::Url;
 
 use super::{Failure, failure::causes};
 use crate::config::settings::{Database, MasterKeys};
 use crate::store::{MasterKey, Store, Vault, inspection, rotation, walls};
 
+/// What to do where answers look as if a pooler gave them.
+pub(super) const POOLER: &str = "This looks like a pooler that keeps no connection longer than a transaction: set \
+     TOOLHOOK_PREPARED_STATEMENTS=false, and TOOLHOOK_LISTEN_DATABASE_URL to a URL past it.";
+
 /// Connects, or says what to check.
-pub(super) async fn connect(url: &SecretString, connections: u32, vault: Vault) -> Result<Store, Failure> {
-    let url = url.expose_secret();
-    let connected = Box::pin(Store::connect(url, connections, vault)).await;
+pub(super) async fn connect(database: &Database, vault: Vault) -> Result<Store, Failure> {
+    let url = database.url.expose_secret();
+    let connected = Box::pin(Store::connect_with(url, database.connections, database.statements, vault)).await;
     connected.map_err(|error| {
-        Failure::Failed(format!(
-            "cannot use the database {}: {}. Check that Postgres runs there and can be reached from here, and that \
-             host, port, user, password and database in DATABASE_URL are right.",
-            without_secrets(url),
-            causes(&error)
-        ))
+        let check = if error.is_from_pooler() {
+            POOLER
+        } else {
+            "Check that Postgres runs there and can be reached from here, and that host, port, user, password and database in \
+             DATABASE_URL are right."
+        };
+        Failure::Failed(format!("cannot use the database {}: {}. {check}", without_secrets(url), causes(&error)))
     })
 }
 
 /// Connects with the keys of the sealed columns.
 pub(super) async fn connect_with(database: &Database, keys: &MasterKeys) -> Result<Store, Failure> {
-    connect(&database.url, database.connections, Vault::with(&keys.current, &keys.previous)).await
+    connect(database, Vault::with(&keys.current, &keys.previous)).await
 }
 
 /// Brings the schema up to date. A schema that is newer than this program is left alone, so that an old replica can still
@@ -33,6 +38,13 @@ pub(super) async fn migrate(store: &Store) -> Result<bool, Failure> {
         return Ok(false);
     }
     let login = inspection::login(store).await?;
+    if !store.keeps_sessions() {
+        return Err(Failure::Failed(
+            "the database's schema is older than this program, or not there yet, and migrations need a connection of their own: \
+             run `toolhook migrate` with a DATABASE_URL that leads to Postgres itself, and --prepared-statements=true"
+                .to_owned(),
+        ));
+    }
     if !login.may_create {
         return Err(Failure::Failed(format!(
             "the database's schema is older than this program, or not there yet, and {} may not change it: run `toolhook \
@@ -90,7 +102,7 @@ pub(super) async fn require_master_key(store: &Store) -> Result<(), Failure> {
 /// Connects for a command that reads and writes no sealed column, so that its operator needs no master key.
 pub(super) async fn open(database: &Database) -> Result<Store, Failure> {
     let no_key = MasterKey::from_random([0; 32]);
-    connect(&database.url, database.connections, Vault::new(&no_key)).await
+    connect(database, Vault::new(&no_key)).await
 }
 
 /// The URL as it may be shown: who, where, which. Parameters can hold a password as well; of them only the socket's folder is shown.

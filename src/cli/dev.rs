@@ -14,10 +14,10 @@ use super::{
     shutdown::Signals,
     welcome,
 };
-use crate::config::settings::Dev;
+use crate::config::settings::{Database, Dev};
 use crate::egress::{Policy, Roots};
 use crate::execution::Natives;
-use crate::store::{Store, Vault};
+use crate::store::{Statements, Store, Vault};
 use crate::telemetry::Metrics;
 
 /// Runs until a signal, and stops what it started.
@@ -33,7 +33,8 @@ pub async fn run(settings: Dev, metrics: Metrics, signals: &mut Signals) -> Resu
 
     let natives = Natives::built_in().map_err(|faults| Failure::Failed(faults.summary()))?;
     let (egress, roots) = (Policy::development(), Roots::default());
-    let service = Service { store, listen: url, egress, roots, natives, metrics, own_url };
+    let listen = store.keeps_sessions().then_some(url);
+    let service = Service { store, listen, egress, roots, natives, metrics, own_url };
     if let Err(failure) = answer::print(&welcome) {
         tracing::warn!(%failure, "nobody reads the welcome"); // the credentials are in the file as well
     }
@@ -65,7 +66,9 @@ async fn prepare(settings: &Dev, postgres: &Options, address: SocketAddr) -> Res
         (Some(server), url)
     };
     let master_key = credentials::master_key(data_dir)?;
-    let store = database::connect(&url, settings.connections, Vault::new(&master_key)).await?;
+    let statements = if server.is_some() { Statements::Prepared } else { settings.statements };
+    let database = Database { url: url.clone(), connections: settings.connections, statements };
+    let store = database::connect(&database, Vault::new(&master_key)).await?;
     database::migrate(&store).await?;
     database::require_walls(&store).await?;
     database::require_master_key(&store).await?;

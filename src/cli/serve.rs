@@ -17,7 +17,9 @@ pub async fn run(settings: Serve, metrics: Metrics, signals: &mut Signals) -> Re
     let began = Instant::now();
     let ports = server::bind(&settings.serving).await?;
     let store = signals.stopping(prepare(&settings)).await?;
-    let listen = settings.listen_url.unwrap_or(settings.database.url);
+    // A pooler that keeps no session tells nobody of changes.
+    let own = store.keeps_sessions().then_some(settings.database.url);
+    let listen = settings.listen_url.or(own);
     let (egress, roots, natives) = (settings.egress, settings.egress_roots, Natives::default());
     let service = Service { store, listen, egress, roots, natives, metrics, own_url: None };
     let address = ports.address()?;

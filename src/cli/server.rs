@@ -26,8 +26,8 @@ const CLOSING: Duration = Duration::from_secs(2);
 pub(super) struct Service {
     /// The database.
     pub(super) store: Store,
-    /// The database's URL for the listener that hears of changes on other replicas.
-    pub(super) listen: SecretString,
+    /// The database's URL for the listener that hears of changes on other replicas; none if nobody listens.
+    pub(super) listen: Option<SecretString>,
     /// Where webhooks may be.
     pub(super) egress: Policy,
     /// Whom to trust about webhooks' servers, beside the system's authorities.

@@ -33,10 +33,12 @@ impl Dev {
     pub fn check(self, problems: &mut Problems) -> Option<settings::Dev> {
         let url = problems.optional_secret(self.database.place.handed(), database_url);
         let connections = self.database.connections(problems);
+        let statements = self.database.place.statements(problems);
         let serving = self.serving.check(problems);
         Some(settings::Dev {
             database_url: url?,
             connections: connections?,
+            statements: statements?,
             data_dir: self.data_dir.filter(|dir| !dir.is_empty()).map(PathBuf::from),
             places: settings::Places {
                 postgres: folder("PG_BINDIR"),

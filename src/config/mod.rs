@@ -32,10 +32,12 @@ pub use serve::Serve;
 pub use tenants::Tenants;
 
 use crate::execution::{CallLog, CrashPoint};
-use problems::{Handed, database_url, number};
+use crate::store::Statements;
+use problems::{Handed, database_url, number, switch};
 
 const LISTEN: &str = "127.0.0.1:8080";
 const CONNECTIONS: &str = "20";
+const PREPARED_STATEMENTS: &str = "true";
 const CACHED_TENANTS: &str = "10000";
 const CALL_LOG: &str = "durable";
 const LEASE_GRACE_MS: &str = "10000";
@@ -112,6 +114,10 @@ struct Place {
     /// A file that holds the database's URL, instead of `DATABASE_URL`
     #[arg(long, global = true, env = "DATABASE_URL_FILE", value_name = "FILE", help_heading = "Secrets")]
     database_url_file: Option<String>,
+    /// Whether statements are prepared once for each connection; `false` behind a pooler that keeps no connection longer than a
+    /// transaction, such as PgBouncer in transaction mode (true, false)
+    #[arg(long, global = true, env = "TOOLHOOK_PREPARED_STATEMENTS", value_name = "BOOL", default_value = PREPARED_STATEMENTS)]
+    prepared_statements: String,
 }
 
 #[derive(Debug, Args)]
@@ -231,8 +237,15 @@ impl Place {
 
     /// Checks it, for a command that does one thing.
     fn check(&self, problems: &mut Problems) -> Option<settings::Database> {
-        let url = problems.secret(self.handed(), MISSING_DATABASE, database_url)?;
-        Some(settings::Database { url, connections: 1 })
+        let url = problems.secret(self.handed(), MISSING_DATABASE, database_url);
+        let statements = self.statements(problems);
+        Some(settings::Database { url: url?, connections: 1, statements: statements? })
+    }
+
+    fn statements(&self, problems: &mut Problems) -> Option<Statements> {
+        let prepared = given(&self.prepared_statements, PREPARED_STATEMENTS);
+        let prepared = problems.read("TOOLHOOK_PREPARED_STATEMENTS", prepared, switch)?;
+        Some(if prepared { Statements::Prepared } else { Statements::Unnamed })
     }
 }
 
@@ -281,6 +294,7 @@ mod tests {
         assert!(logging.check("info", &mut problems).is_some());
         assert!(dev.serving.check(&mut problems).is_some());
         assert!(dev.database.connections(&mut problems).is_some());
+        assert!(dev.database.place.statements(&mut problems).is_some());
         assert!(problems.finish(Some(())).is_ok());
     }
 }

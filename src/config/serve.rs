@@ -15,7 +15,7 @@ Secrets are read from the environment, or from files, and never from the command
   DATABASE_URL         postgres://user:password@host:5432/database
   TOOLHOOK_LISTEN_DATABASE_URL
                        the same database past a pooler, for the listener that hears of changes on other replicas
-                       (default: DATABASE_URL)
+                       (default: DATABASE_URL; with --prepared-statements=false none: changes are asked for each second)
   TOOLHOOK_MASTER_KEY  32 bytes in base 64 (make one: head -c 32 /dev/urandom | base64)
   TOOLHOOK_PREVIOUS_MASTER_KEYS  more of them, separated by commas, while the master key is being changed";
 
@@ -57,6 +57,7 @@ impl Serve {
     pub fn check(self, problems: &mut Problems) -> Option<settings::Serve> {
         let url = problems.secret(self.database.place.handed(), MISSING_DATABASE, database_url);
         let connections = self.database.connections(problems);
+        let statements = self.database.place.statements(problems);
         let listen = Handed {
             name: "TOOLHOOK_LISTEN_DATABASE_URL",
             value: variable("TOOLHOOK_LISTEN_DATABASE_URL"),
@@ -75,7 +76,7 @@ impl Serve {
         let migrate = problems.read("TOOLHOOK_MIGRATE", given(&self.migrate, MIGRATE), switch);
         let serving = self.serving.check(problems);
         Some(settings::Serve {
-            database: settings::Database { url: url?, connections: connections? },
+            database: settings::Database { url: url?, connections: connections?, statements: statements? },
             listen_url: listen?,
             master_keys: master_keys?,
             egress: Policy { allow: allow?, plain_http: plain_http?, ports: ports? },

@@ -9,7 +9,7 @@ use url::Url;
 use crate::egress::{Policy, Roots};
 use crate::execution::{CallLog, CrashPoint, Limiting};
 use crate::http::Bounds;
-use crate::store::MasterKey;
+use crate::store::{MasterKey, Statements};
 
 /// How `toolhook serve` runs.
 pub struct Serve {
@@ -52,6 +52,8 @@ pub struct Dev {
     pub database_url: Option<SecretString>,
     /// The most connections to the database.
     pub connections: u32,
+    /// How statements are sent to the one that was given.
+    pub statements: Statements,
     /// Where credentials, master key and the embedded database are kept; none for the usual place.
     pub data_dir: Option<PathBuf>,
     /// What the system says about places.
@@ -116,6 +118,8 @@ pub struct Database {
     pub url: SecretString,
     /// The most connections.
     pub connections: u32,
+    /// How statements are sent.
+    pub statements: Statements,
 }
 
 /// How to log.

@@ -19,17 +19,21 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How many tenants are compared in one question.
 const COMPARED: usize = 5_000;
 
-/// Watches until it is told to stop. `listen` is the database for the listener.
-pub async fn run(registries: Registries, store: Store, listen: SecretString, stop: CancellationToken) {
-    let work =
-        Box::pin(async { tokio::join!(ask_always(&registries, &store), listen_always(&registries, &store, &listen)) });
+/// Watches until it is told to stop. `listen` is the database for the listener; without one, changes are only asked for.
+pub async fn run(registries: Registries, store: Store, listen: Option<SecretString>, stop: CancellationToken) {
+    let listening = async {
+        if let Some(url) = &listen {
+            listen_always(&registries, &store, url).await;
+        }
+    };
+    let work = Box::pin(async { tokio::join!(ask_always(&registries, &store), listening) });
     stop.run_until_cancelled(work).await;
 }
 
 async fn listen_always(registries: &Registries, store: &Store, url: &SecretString) {
     let mut told = false;
     loop {
-        match Listener::connect(url).await {
+        match Listener::connect(store, url).await {
             Ok(mut listener) => {
                 told = false;
                 // What happened before this connection was there is not heard on it.

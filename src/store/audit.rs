@@ -3,10 +3,10 @@
 //! A row is written in the transaction of its change, so that neither is there without the other. Each row's hash covers the
 //! one before it; [`verify`] finds the first row that is missing or is not as it was written.
 
+use super::session::Session;
 use super::{Page, PageRequest, Store, StoreError};
 use crate::domain::handler::HandlerSecrets;
 use crate::domain::{AuditAction, AuditEntry, AuditKind, Role, Shown};
-use sqlx::PgConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -70,7 +70,7 @@ pub(super) fn secrets_differ(before: Option<&HandlerSecrets>, after: Option<&Han
 
 /// Adds a row to a chain, inside the transaction of the change. From here on the chain's writers wait for its end.
 pub(super) async fn append(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     chain: Uuid,
     change: &Change,
     what: &Altered<'_>,

@@ -7,6 +7,8 @@ use super::{Store, StoreError};
 use secrecy::{ExposeSecret as _, SecretString};
 use sqlx::postgres::PgListener;
 use std::time::Duration;
+use time::OffsetDateTime;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 use uuid::Uuid;
 
@@ -25,11 +27,16 @@ pub struct Change {
 }
 
 /// A connection that hears of changes.
-pub struct Listener(PgListener);
+pub struct Listener {
+    session: PgListener,
+    /// Cancelled when the database is another server.
+    moved: CancellationToken,
+}
 
 impl Listener {
     /// Connects. The URL has to lead to Postgres itself, or to a pooler that keeps sessions.
-    pub async fn connect(url: &SecretString) -> Result<Self, StoreError> {
+    pub async fn connect(store: &Store, url: &SecretString) -> Result<Self, StoreError> {
+        let moved = store.availability.moved();
         let url = SecretString::from(named(url.expose_secret()));
         let connect = async {
             let mut listener = PgListener::connect(url.expose_secret()).await?;
@@ -39,13 +46,13 @@ impl Listener {
             Ok::<_, sqlx::Error>(listener)
         };
         let connected = tokio::time::timeout(CONNECTING, connect).await;
-        Ok(Self(connected.map_err(|_| StoreError::away())??))
+        Ok(Self { session: connected.map_err(|_| StoreError::away())??, moved })
     }
 
-    /// The next change; `None` if the connection was lost, and perhaps changes with it.
+    /// The next change; `None` if the connection was lost or leads to a server that is no longer the one, and perhaps changes with it.
     pub async fn next(&mut self) -> Option<Change> {
         loop {
-            let heard = self.0.try_recv().await.ok()??;
+            let heard = self.moved.run_until_cancelled(self.session.try_recv()).await?.ok()??;
             if let Some(change) = read(heard.payload()) {
                 return Some(change);
             }
@@ -72,28 +79,38 @@ fn read(payload: &str) -> Option<Change> {
     Some(Change { tenant: tenant.parse().ok()?, version: version.parse().ok()? })
 }
 
-/// Up to where changes are known: a transaction's number.
+/// Up to where changes are known: a transaction's number, on the server that gave it. One that takes another's place may not
+/// know its last numbers, and give them again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark(i64);
+pub struct Mark {
+    transaction: i64,
+    server: OffsetDateTime,
+}
 
 /// The mark of this moment, for somebody who knows nothing older.
 pub async fn mark(store: &Store) -> Result<Mark, StoreError> {
-    let mark = sqlx::query_scalar!(r#"select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as "mark!""#);
+    let mark = sqlx::query_as!(
+        Mark,
+        r#"select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as "transaction!",
+             pg_postmaster_start_time() as "server!""#
+    );
     let ask = async {
         let mut asking = store.system().await?;
         let mark = mark.fetch_one(&mut *asking).await?;
         asking.commit().await?;
-        Ok(Mark(mark))
+        Ok(mark)
     };
     store.noticing(ask).await
 }
 
-/// What was committed since a mark, and the mark to ask with the next time. Some of it may have been told before.
+/// What was committed since a mark, and the mark to ask with the next time. Some of it may have been told before. Fails if the
+/// server is not the one that gave the mark.
 pub async fn since(store: &Store, mark: Mark) -> Result<(Vec<Change>, Mark), StoreError> {
     let rows = sqlx::query!(
-        r#"select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as "mark!", id as "id?", registry_version as "version?"
+        r#"select pg_snapshot_xmin(pg_current_snapshot())::text::bigint as "mark!", pg_postmaster_start_time() as "server!",
+             id as "id?", registry_version as "version?"
            from (select 1) as once left join tenants on changed_in >= $1::text::xid8"#,
-        mark.0.to_string()
+        mark.transaction.to_string()
     );
     let ask = async {
         let mut asking = store.system().await?;
@@ -102,7 +119,10 @@ pub async fn since(store: &Store, mark: Mark) -> Result<(Vec<Change>, Mark), Sto
         Ok(rows)
     };
     let rows = store.noticing(ask).await?;
-    let next = rows.first().map_or(mark, |row| Mark(row.mark));
+    let next = rows.first().map_or(mark, |row| Mark { transaction: row.mark, server: row.server });
+    if next.server != mark.server {
+        return Err(StoreError::Behind);
+    }
     let change = |(tenant, version)| Change { tenant, version };
     Ok((rows.into_iter().filter_map(|row| row.id.zip(row.version)).map(change).collect(), next))
 }

@@ -86,6 +86,17 @@ impl StoreError {
         refusal.code().is_some_and(|code| ["42501", "22023"].contains(&&*code))
     }
 
+    /// Whether this is what a pooler says, or has Postgres say, that keeps no connection longer than a transaction.
+    pub fn is_from_pooler(&self) -> bool {
+        let Self::Database(sqlx::Error::Database(refusal)) = self else { return false };
+        match refusal.code().as_deref() {
+            // A prepared statement that is not there, or that is there already.
+            Some("26000" | "42P05") => true,
+            Some("08P01") => refusal.message().contains("startup parameter"),
+            _ => false,
+        }
+    }
+
     /// The database is known to be away, and was not asked again.
     pub const fn away() -> Self {
         Self::Database(sqlx::Error::PoolTimedOut)

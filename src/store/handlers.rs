@@ -3,11 +3,11 @@
 use super::audit::{self, Altered, Change};
 use super::json::{Json, JsonText};
 use super::seal::Place;
+use super::session::Session;
 use super::{Conflict, Page, PageRequest, Store, StoreError, Vault, tenants};
 use crate::domain::handler::HandlerSecrets;
 use crate::domain::{AuditAction, AuditKind, Handler, HandlerName, Shown};
 use secrecy::{ExposeSecret, SecretString};
-use sqlx::PgConnection;
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -165,7 +165,7 @@ pub async fn insert(
 
 /// Adds a change of a handler with a name to the audit trail, inside its transaction.
 async fn record(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     tenant: Uuid,
     change: &Change,
     action: AuditAction,
@@ -188,12 +188,7 @@ async fn record(
 }
 
 /// Finds a handler as the writer saw it, inside the writer's transaction.
-async fn seen_by(
-    connection: &mut PgConnection,
-    tenant: Uuid,
-    id: Uuid,
-    seen: i32,
-) -> Result<Option<Sealed>, StoreError> {
+async fn seen_by(connection: &mut Session, tenant: Uuid, id: Uuid, seen: i32) -> Result<Option<Sealed>, StoreError> {
     let found = sqlx::query_as!(
         Sealed,
         r#"select id, name, version, settings as "settings: _", headers, signing_secret, previous_signing_secret,
@@ -209,7 +204,7 @@ async fn seen_by(
 /// Inserts a handler with a name or with an owner.
 pub(super) async fn insert_row(
     vault: &Vault,
-    connection: &mut PgConnection,
+    connection: &mut Session,
     tenant: Uuid,
     name: Option<&str>,
     owner: Option<&str>,

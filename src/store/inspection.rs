@@ -66,7 +66,9 @@ pub async fn server(store: &Store) -> Result<Server, StoreError> {
              current_setting('server_version') as "version!", clock_timestamp() as "now!",
              pg_is_in_recovery() as "standby!", current_setting('max_connections')::int as "most_connections!""#
     );
-    let facts = facts.fetch_one(&mut *store.as_login().await?).await?;
+    let mut login = store.as_login().await?;
+    let facts = facts.fetch_one(&mut *login).await?;
+    login.commit().await?;
     let version = facts.version.split_whitespace().next().unwrap_or_default().to_owned();
     Ok(Server {
         version_number: facts.version_number,
@@ -90,7 +92,10 @@ pub async fn login(store: &Store) -> Result<Login, StoreError> {
                  and has_any_column_privilege(current_user, oid, 'select') order by 1) as "open_tables!"
            from pg_roles r where rolname = current_user"#
     );
-    Ok(facts.fetch_one(&mut *store.as_login().await?).await?)
+    let mut asking = store.as_login().await?;
+    let login = facts.fetch_one(&mut *asking).await?;
+    asking.commit().await?;
+    Ok(login)
 }
 
 /// Looks at the schema.
@@ -105,6 +110,7 @@ pub async fn schema(store: &Store) -> Result<Schema, StoreError> {
     } else {
         Vec::new()
     };
+    login.commit().await?;
     let ours: Vec<i64> = MIGRATIONS.iter().map(|migration| migration.version).collect();
     let missing = ours.iter().filter(|version| !applied.contains(version)).count();
     let newer = applied.iter().any(|version| ours.iter().all(|known| known < version));

@@ -3,9 +3,9 @@
 use super::audit::{self, Altered, Change};
 use super::json::Json;
 use super::scope::Scope;
+use super::session::Session;
 use super::{Page, PageRequest, Store, StoreError};
 use crate::domain::{AuditAction, AuditKind, KeyToken, Role, Shown, TenantFacts, TenantLimits, TenantName, key};
-use sqlx::PgConnection;
 use std::sync::Arc;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -101,7 +101,7 @@ pub async fn insert_operator(
 
 /// Adds the making or the end of a key to a chain of the audit trail, inside its transaction.
 async fn record(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     chain: Uuid,
     change: &Change,
     action: AuditAction,

@@ -25,6 +25,7 @@ pub mod retention;
 pub mod rotation;
 mod scope;
 mod seal;
+mod session;
 pub mod tenants;
 mod tool_row;
 pub mod tool_versions;
@@ -40,6 +41,7 @@ pub use json::Json;
 pub use page::{Page, PageRequest};
 use scope::Doors;
 pub use seal::{MasterKey, Vault};
+pub use session::Statements;
 pub use tool_row::BrokenRow;
 pub use writer::Writer;
 
@@ -79,12 +81,20 @@ pub struct Connections {
 impl Store {
     /// Connects. `url` is a `postgres://` URL; `connections` bounds the pool.
     pub async fn connect(url: &str, connections: u32, vault: Vault) -> Result<Self, StoreError> {
-        let options = PgConnectOptions::from_str(url)?.application_name("toolhook");
-        match Doors::open(options.clone(), connections).await {
-            Ok(doors) => {
-                let availability = Availability::of(options);
-                Ok(Self { doors, vault: Arc::new(vault), availability })
-            }
+        Self::connect_with(url, connections, Statements::Prepared, vault).await
+    }
+
+    /// The same, and says how statements are sent.
+    pub async fn connect_with(
+        url: &str,
+        connections: u32,
+        statements: Statements,
+        vault: Vault,
+    ) -> Result<Self, StoreError> {
+        let options = statements.over(PgConnectOptions::from_str(url)?.application_name("toolhook"));
+        let availability = Availability::of(options.clone());
+        match Doors::open(options.clone(), connections, statements, Arc::clone(&availability)).await {
+            Ok(doors) => Ok(Self { doors, vault: Arc::new(vault), availability }),
             Err(sqlx::Error::PoolTimedOut) => Err(Self::refusal(&options).await.into()),
             Err(error) => Err(error.into()),
         }
@@ -101,7 +111,7 @@ impl Store {
 
     /// Brings the schema up to date. Several replicas may do it at once: an advisory lock makes them take turns.
     pub async fn migrate(&self) -> Result<(), StoreError> {
-        MIGRATIONS.run(&mut *self.as_login().await?).await.map_err(StoreError::Migration)
+        MIGRATIONS.run(self.bare().await?.bare()).await.map_err(StoreError::Migration)
     }
 
     /// Whether the schema is the one that this binary was built for, or a later one.
@@ -112,20 +122,31 @@ impl Store {
         let known = sqlx::query_scalar!(
             "select coalesce(has_table_privilege(to_regclass('public._sqlx_migrations'), 'select'), false)"
         );
-        if known.fetch_one(&mut *login).await? != Some(true) {
-            return Ok(false);
-        }
+        let known = known.fetch_one(&mut *login).await? == Some(true);
         let applied = sqlx::query_scalar!("select max(version) from _sqlx_migrations where success");
-        Ok(applied.fetch_one(&mut *login).await?.is_some_and(|applied| applied >= newest))
+        let applied = if known { applied.fetch_one(&mut *login).await? } else { None };
+        login.commit().await?;
+        Ok(applied.is_some_and(|applied| applied >= newest))
     }
 
-    /// Whether the database answers. Asked while it is known to be away, it says so at once.
+    /// Whether the database answers and takes writes. Asked while it is known to be away, it says so at once.
     pub async fn ping(&self) -> Result<(), StoreError> {
         self.noticing(async {
-            sqlx::query_scalar!("select 1").fetch_one(&mut *self.as_login().await?).await?;
-            Ok(())
+            let mut session = self.bare().await?;
+            let server = session.server().await?;
+            self.availability.met(&server);
+            if server.takes_writes {
+                return Ok(());
+            }
+            session.close_on_drop();
+            Err(StoreError::Away)
         })
         .await
+    }
+
+    /// Whether a connection stays one from one transaction to the next, as migrations need it.
+    pub fn keeps_sessions(&self) -> bool {
+        self.doors.keeps_sessions()
     }
 
     /// How the pool is used now.

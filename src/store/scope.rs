@@ -4,18 +4,26 @@
 //! tenant's rows and `system` serves all tenants, each with the grants that it needs (`migrations/0003_walls.sql`). Both end with
 //! the transaction, so nothing is left on the connection for whoever gets it next, be it from our pool or from PgBouncer's.
 
+use super::availability::Availability;
+use super::session::{Session, Statements};
 use super::{ACQUIRE_TIMEOUT, Connections, Store, StoreError};
-use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{AssertSqlSafe, Connection, PgConnection, PgPool, Postgres};
+use sqlx::{AssertSqlSafe, Connection, PgPool};
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 /// After how long a connection that was not used is tried before it is used again.
 const TRUSTED: Duration = Duration::from_secs(1);
 
+/// How long a rollback may take before its connection is given up: it may lead to a machine that is gone.
+const ENDING: Duration = Duration::from_secs(5);
+
+/// No role but that of the login.
+const LOGIN: &str = "begin";
 /// The role that serves all tenants.
 const SYSTEM: &str = "begin; set local role toolhook_system";
 /// Has statements planned for their very values. A plan that is made once for all values reads the log from end to end for some,
@@ -26,18 +34,30 @@ const ANEW: &str = "set local plan_cache_mode = force_custom_plan";
 #[derive(Clone)]
 pub(super) struct Doors {
     pool: PgPool,
+    statements: Statements,
+    availability: Arc<Availability>,
     rollbacks: TaskTracker,
 }
 
 impl Doors {
-    pub(super) async fn open(options: PgConnectOptions, connections: u32) -> Result<Self, sqlx::Error> {
+    pub(super) async fn open(
+        options: PgConnectOptions,
+        connections: u32,
+        statements: Statements,
+        availability: Arc<Availability>,
+    ) -> Result<Self, sqlx::Error> {
+        let watched = Arc::clone(&availability);
         let pool = PgPoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(ACQUIRE_TIMEOUT)
             .acquire_time_level(log::LevelFilter::Trace)
             .test_before_acquire(false)
-            .before_acquire(|connection, about| {
+            .before_acquire(move |connection, about| {
+                let outlived = watched.returned_within(about.age);
                 Box::pin(async move {
+                    if outlived {
+                        return Ok(false);
+                    }
                     if about.idle_for > TRUSTED {
                         connection.ping().await?;
                     }
@@ -46,12 +66,16 @@ impl Doors {
             })
             .connect_with(options)
             .await?;
-        Ok(Self { pool, rollbacks: TaskTracker::new() })
+        Ok(Self { pool, statements, availability, rollbacks: TaskTracker::new() })
     }
 
     pub(super) fn connections(&self) -> Connections {
         let (size, idle) = (self.pool.size() as usize, self.pool.num_idle());
         Connections { used: size.saturating_sub(idle), idle, most: self.pool.options().get_max_connections() }
+    }
+
+    pub(super) fn keeps_sessions(&self) -> bool {
+        self.statements == Statements::Prepared
     }
 
     pub(super) async fn close(&self) {
@@ -63,8 +87,9 @@ impl Doors {
     }
 
     /// In a box: it takes more room than all that callers do with the connection.
-    async fn acquire(&self) -> Result<PoolConnection<Postgres>, StoreError> {
-        Ok(Box::pin(self.pool.acquire()).await?)
+    async fn acquire(&self) -> Result<Session, StoreError> {
+        let moved = self.availability.moved();
+        Ok(Session::new(Box::pin(self.pool.acquire()).await?, self.statements, moved))
     }
 }
 
@@ -89,9 +114,14 @@ impl Store {
         self.doors.begin(format!("{SYSTEM}; {ANEW}")).await
     }
 
-    /// A connection as the login, without a role: for migrations, for whether anybody answers, and for what the catalogue says
-    /// about roles themselves. `tests/architecture.rs` says who may.
-    pub(super) async fn as_login(&self) -> Result<PoolConnection<Postgres>, StoreError> {
+    /// A transaction as the login, without a role: for what the catalogue says about roles themselves. `tests/architecture.rs` says
+    /// who may.
+    pub(super) async fn as_login(&self) -> Result<Scope, StoreError> {
+        self.doors.begin(LOGIN.to_owned()).await
+    }
+
+    /// A connection as the login, without a transaction: for migrations, and for whether anybody answers.
+    pub(super) async fn bare(&self) -> Result<Session, StoreError> {
         self.doors.acquire().await
     }
 }
@@ -104,12 +134,12 @@ fn one_tenant(tenant: Uuid) -> String {
 /// A transaction in a role. It is rolled back unless it is committed.
 pub(super) struct Scope {
     /// Ours until the transaction has ended.
-    connection: Option<PoolConnection<Postgres>>,
+    connection: Option<Session>,
     rollbacks: TaskTracker,
 }
 
 /// A connection that is kept from one transaction to the next, and between them does nothing.
-pub(super) struct Kept(PoolConnection<Postgres>, TaskTracker);
+pub(super) struct Kept(Session, TaskTracker);
 
 impl Kept {
     /// As [`Store::system`] on this connection.
@@ -124,11 +154,7 @@ impl Kept {
 }
 
 impl Scope {
-    async fn begin(
-        connection: PoolConnection<Postgres>,
-        rollbacks: TaskTracker,
-        opening: String,
-    ) -> Result<Self, StoreError> {
+    async fn begin(connection: Session, rollbacks: TaskTracker, opening: String) -> Result<Self, StoreError> {
         // Whole before the first statement: one that fails half-way, or is given up, leaves a transaction to be ended.
         let mut scope = Self { connection: Some(connection), rollbacks };
         sqlx::raw_sql(AssertSqlSafe(opening)).execute(&mut *scope).await?;
@@ -156,17 +182,23 @@ impl Scope {
 }
 
 impl Deref for Scope {
-    type Target = PgConnection;
+    type Target = Session;
 
-    fn deref(&self) -> &PgConnection {
-        self.connection.as_ref().map_or_else(|| unreachable!("{ENDED}"), |connection| &**connection)
+    fn deref(&self) -> &Session {
+        self.connection.as_ref().unwrap_or_else(|| unreachable!("{ENDED}"))
     }
 }
 
 impl DerefMut for Scope {
-    fn deref_mut(&mut self) -> &mut PgConnection {
-        self.connection.as_mut().map_or_else(|| unreachable!("{ENDED}"), |connection| &mut **connection)
+    fn deref_mut(&mut self) -> &mut Session {
+        self.connection.as_mut().unwrap_or_else(|| unreachable!("{ENDED}"))
     }
+}
+
+/// Rolls back, and says whether the connection is good for another transaction: one to a standby is not.
+async fn end(connection: &mut Session) -> Result<bool, sqlx::Error> {
+    sqlx::raw_sql("rollback").execute(&mut *connection).await?;
+    Ok(connection.server().await?.takes_writes)
 }
 
 const ENDED: &str = "only what consumes a scope takes its connection";
@@ -175,7 +207,7 @@ impl Drop for Scope {
     fn drop(&mut self) {
         let Some(mut connection) = self.connection.take() else { return };
         self.rollbacks.spawn(async move {
-            if sqlx::raw_sql("rollback").execute(&mut *connection).await.is_err() {
+            if !matches!(timeout(ENDING, end(&mut connection)).await, Ok(Ok(true))) {
                 connection.close_on_drop();
             }
         });

@@ -2,10 +2,10 @@
 
 use super::audit::{self, Altered, Change};
 use super::json::Json;
+use super::session::Session;
 use super::{Conflict, Page, PageRequest, Store, StoreError};
 use crate::domain::tenant::TenantDraft;
 use crate::domain::{AuditAction, AuditKind, Shown, TenantLimits, TenantName};
-use sqlx::PgConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -108,7 +108,7 @@ pub async fn update(
 }
 
 /// Finds a tenant as the writer saw it, inside the writer's transaction, and keeps it so.
-async fn seen_by(connection: &mut PgConnection, id: Uuid, seen: OffsetDateTime) -> Result<TenantRow, StoreError> {
+async fn seen_by(connection: &mut Session, id: Uuid, seen: OffsetDateTime) -> Result<TenantRow, StoreError> {
     let found = sqlx::query_as!(
         TenantRow,
         r#"select id, name, display_name, limits as "limits: _", created_at, updated_at from tenants
@@ -121,7 +121,7 @@ async fn seen_by(connection: &mut PgConnection, id: Uuid, seen: OffsetDateTime) 
 
 /// Adds a change of a tenant to its own chain of the audit trail and to the operators', inside its transaction.
 async fn record(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     change: &Change,
     action: AuditAction,
     (before, after): (Option<&TenantRow>, Option<&TenantRow>),
@@ -165,7 +165,7 @@ pub async fn delete(store: &Store, id: Uuid, seen: OffsetDateTime, change: &Chan
 }
 
 /// Raises the tenant's registry version inside a writer's transaction, and makes the tenant's writers take turns.
-pub(super) async fn bump(connection: &mut PgConnection, tenant: Uuid) -> Result<(), StoreError> {
+pub(super) async fn bump(connection: &mut Session, tenant: Uuid) -> Result<(), StoreError> {
     let raised = sqlx::query!("update tenants set registry_version = registry_version + 1 where id = $1", tenant);
     if raised.execute(connection).await?.rows_affected() == 0 {
         return Err(StoreError::Conflict(Conflict::NoSuchTenant));

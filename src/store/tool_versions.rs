@@ -2,10 +2,10 @@
 
 use super::handlers::Sealed;
 use super::json::{Json, JsonText};
+use super::session::Session;
 use super::tool_row::{Content, handler_ref};
 use super::{Page, PageRequest, Store, StoreError, Vault};
 use crate::domain::{HandlerName, HandlerRef, Tool, ToolName};
-use sqlx::PgConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -133,7 +133,7 @@ pub async fn get(store: &Store, tenant: Uuid, tool: &ToolName, version: i32) -> 
 
 /// Keeps a version, inside the transaction that made it.
 pub(super) async fn keep(
-    connection: &mut PgConnection,
+    connection: &mut Session,
     tenant: Uuid,
     content: &Content,
     version: i32,

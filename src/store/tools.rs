@@ -3,13 +3,13 @@
 use super::audit::{self, Altered, Change};
 use super::handlers::{self, Sealed};
 use super::json::{Json, JsonText};
+use super::session::Session;
 use super::tool_row::{BrokenRow, Content, handler_ref};
 use super::{Conflict, Page, PageRequest, Store, StoreError, Vault, tenants, tool_versions};
 use crate::domain::handler::HandlerSecrets;
 use crate::domain::{AuditAction, AuditKind, Handler, HandlerRef, Shown, Tool, ToolName};
 use secrecy::ExposeSecret;
 use serde_json::value::RawValue;
-use sqlx::PgConnection;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -133,7 +133,7 @@ async fn opened(
     tokio::task::spawn_blocking(work).await.map_err(|e| StoreError::inconsistent(TABLE, tenant, e))
 }
 
-async fn find(connection: &mut PgConnection, tenant: Uuid, name: &ToolName) -> Result<Option<Joined>, sqlx::Error> {
+async fn find(connection: &mut Session, tenant: Uuid, name: &ToolName) -> Result<Option<Joined>, sqlx::Error> {
     let found = sqlx::query_as!(
         Joined,
         r#"select t.name, t.version, description, input_schema as "input_schema: _",
@@ -222,7 +222,7 @@ pub async fn insert(store: &Store, tenant: Uuid, tool: &Tool, most: u32, change:
 
 /// Refuses a name that only letter case tells from another tool's: a model that mixes them up would run the wrong one. The
 /// tenant's writers take turns, so nobody makes the other meanwhile.
-async fn refuse_a_double(connection: &mut PgConnection, tenant: Uuid, name: &str) -> Result<(), StoreError> {
+async fn refuse_a_double(connection: &mut Session, tenant: Uuid, name: &str) -> Result<(), StoreError> {
     let double = sqlx::query_scalar!(
         "select name from tools where tenant_id = $1 and lower(name) = lower($2) and name <> $2 limit 1",
         tenant,
@@ -335,7 +335,7 @@ fn altered<'a>(
 /// same; or a new one.
 async fn place_handler(
     store: &Store,
-    connection: &mut PgConnection,
+    connection: &mut Session,
     tenant: Uuid,
     tool: &Tool,
     before: Option<&ToolRow>,

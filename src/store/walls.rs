@@ -128,7 +128,9 @@ async fn catalogued(store: &Store) -> Result<Vec<Breach>, StoreError> {
              where n.relkind in ('r', 'p') and not r.unbounded and has_table_privilege(r.oid, n.oid, 'truncate')
            order by 1, 2, 3"#
     );
-    let found = found.fetch_all(&mut *store.as_login().await?).await?;
+    let mut login = store.as_login().await?;
+    let found = found.fetch_all(&mut *login).await?;
+    login.commit().await?;
     Ok(found.into_iter().filter_map(|row| breach(&row.kind, row.subject, row.detail)).collect())
 }
 

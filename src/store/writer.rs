@@ -1,8 +1,8 @@
 //! The connection of somebody who writes all the time.
 
 use super::scope::{Kept, Scope};
+use super::session::Session;
 use super::{Store, StoreError};
-use sqlx::PgConnection;
 
 /// Writes groups of rows over one connection, which is kept from one group to the next: taking it from the pool and giving it
 /// back would cost as much as a small group.
@@ -26,7 +26,7 @@ impl Writer {
     /// state.
     pub(super) async fn with<T>(
         &mut self,
-        work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
+        work: impl AsyncFnOnce(&mut Session) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let scope = match self.kept.take() {
             Some(kept) => kept.system().await?,
@@ -38,7 +38,7 @@ impl Writer {
     /// The same, planned anew.
     pub(super) async fn with_anew<T>(
         &mut self,
-        work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
+        work: impl AsyncFnOnce(&mut Session) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let scope = match self.kept.take() {
             Some(kept) => kept.system_anew().await?,
@@ -50,7 +50,7 @@ impl Writer {
     async fn within<T>(
         &mut self,
         mut scope: Scope,
-        work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, StoreError>,
+        work: impl AsyncFnOnce(&mut Session) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         match work(&mut scope).await {
             Ok(done) => {

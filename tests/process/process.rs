@@ -65,7 +65,7 @@ impl Scratch {
 }
 
 #[expect(clippy::disallowed_methods, reason = "stands in for the configuration")]
-fn variable(name: &str) -> Option<std::ffi::OsString> {
+pub(crate) fn variable(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name)
 }
 

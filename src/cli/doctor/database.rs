@@ -6,11 +6,11 @@ use time::{Duration, OffsetDateTime};
 
 use super::Finding;
 use crate::cli::{Failure, database, failure::causes, keys::moment};
-use crate::config::settings::Serve;
+use crate::config::settings::{Database, Serve};
 use crate::store::inspection::{self, Login, Schema, Server};
 use crate::store::rotation::{self, KeyUse};
 use crate::store::walls::{self, Breach};
-use crate::store::{Store, StoreError, Vault};
+use crate::store::{Statements, Store, StoreError};
 
 /// The oldest Postgres that is tested.
 const OLDEST: i32 = 140_000;
@@ -39,7 +39,8 @@ pub(super) async fn look(settings: &Serve, findings: &mut Vec<Finding>) -> Vec<S
     };
     let looked = within(&store, settings, connections, findings).await;
     let webhooks = looked.unwrap_or_else(|error| {
-        findings.push(Finding::fail("database", causes(&error), "look into the database's own log"));
+        let todo = if error.is_from_pooler() { database::POOLER } else { "look into the database's own log" };
+        findings.push(Finding::fail("database", causes(&error), todo));
         Vec::new()
     });
     store.close().await;
@@ -48,7 +49,9 @@ pub(super) async fn look(settings: &Serve, findings: &mut Vec<Finding>) -> Vec<S
 
 async fn connected(settings: &Serve) -> Result<Store, Failure> {
     let keys = &settings.master_keys;
-    database::connect(&settings.database.url, 2, Vault::with(&keys.current, &keys.previous)).await
+    let Database { url, statements, .. } = &settings.database;
+    let database = Database { url: url.clone(), connections: 2, statements: *statements };
+    database::connect_with(&database, keys).await
 }
 
 async fn within(
@@ -62,6 +65,7 @@ async fn within(
     let took = began.elapsed();
     findings.push(version(&server, took.as_millis()));
     findings.push(pool(&server, connections));
+    findings.extend(pooler(settings));
     findings.push(clocks(server.now - (before + took / 2)));
     let (login, schema) = (inspection::login(store).await?, inspection::schema(store).await?);
     let behind = matches!(schema, Schema::Behind(_));
@@ -109,6 +113,24 @@ fn pool(server: &Server, connections: u32) -> Finding {
         return Finding::warn(ABOUT, found, "a second replica does not fit; lower TOOLHOOK_DATABASE_CONNECTIONS");
     }
     Finding::ok(ABOUT, found)
+}
+
+fn pooler(settings: &Serve) -> Option<Finding> {
+    const ABOUT: &str = "pooler";
+    let listens = settings.listen_url.is_some();
+    let found = "statements are sent without a name, for a pooler in front of Postgres";
+    match settings.database.statements {
+        Statements::Prepared => None,
+        Statements::Unnamed if listens => Some(Finding::ok(ABOUT, found)),
+        Statements::Unnamed => {
+            let found = format!("{found}; replicas see each other's changes after a second");
+            Some(Finding::warn(
+                ABOUT,
+                found,
+                "set TOOLHOOK_LISTEN_DATABASE_URL to a URL past it, to have them seen at once",
+            ))
+        }
+    }
 }
 
 fn clocks(ahead: Duration) -> Finding {
