@@ -147,7 +147,9 @@ impl Registries {
     pub async fn forget(&self, tenant: Uuid) {
         let drops = self.drops.get(&tenant).await.unwrap_or_default();
         self.drops.insert(tenant, drops + 1).await;
-        self.snapshots.invalidate(&tenant).await;
+        let Some(old) = self.snapshots.remove(&tenant).await else { return };
+        // The next snapshot has most of its tools again.
+        old.registry.entries().for_each(|entry| self.store.schemas().keep(&entry.tool));
     }
 
     /// The tools that are registered in code.

@@ -43,6 +43,7 @@ pub use seal::{MasterKey, Vault};
 pub use tool_row::BrokenRow;
 pub use writer::Writer;
 
+use crate::domain::SharedSchemas;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 use std::str::FromStr;
@@ -57,12 +58,13 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The records in which the pool says how long somebody waited for a connection: their target, and the field with the seconds.
 pub const WAITS: (&str, &str) = ("sqlx::pool::acquire", "acquired_after_secs");
-/// The database, with the keys that open its sealed columns. Cheap to clone.
+/// The database, with the keys that open its sealed columns and the schemas that its tools share. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     doors: Doors,
     vault: Arc<Vault>,
     availability: Arc<Availability>,
+    schemas: SharedSchemas,
 }
 
 /// The pool at a moment.
@@ -83,7 +85,7 @@ impl Store {
         match Doors::open(options.clone(), connections).await {
             Ok(doors) => {
                 let availability = Availability::of(options);
-                Ok(Self { doors, vault: Arc::new(vault), availability })
+                Ok(Self { doors, vault: Arc::new(vault), availability, schemas: SharedSchemas::default() })
             }
             Err(sqlx::Error::PoolTimedOut) => Err(Self::refusal(&options).await.into()),
             Err(error) => Err(error.into()),
@@ -126,6 +128,11 @@ impl Store {
             Ok(())
         })
         .await
+    }
+
+    /// The compiled schemas of the tools that were read.
+    pub const fn schemas(&self) -> &SharedSchemas {
+        &self.schemas
     }
 
     /// How the pool is used now.

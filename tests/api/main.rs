@@ -35,6 +35,7 @@ mod replicas;
 mod retention;
 mod schemas;
 mod secrets;
+mod shared_schemas;
 mod support;
 mod tenancy;
 mod tenants;

@@ -8,6 +8,7 @@ pub mod keywords;
 pub mod meter;
 mod metered;
 mod places;
+mod shared;
 mod unique;
 mod words;
 mod write_only;
@@ -20,6 +21,7 @@ use meter::{Budget, Exhausted, Prices, Stop};
 use metered::{Counted, Metered};
 use serde_json::Value;
 use serde_json::value::RawValue;
+pub use shared::SharedSchemas;
 use std::sync::Arc;
 
 /// The longest schema, in bytes of its text.
@@ -48,6 +50,8 @@ struct Compiled {
     validator: Validator<Counted>,
     prices: Prices,
     has_write_only: bool,
+    /// About how many bytes this takes.
+    footprint: usize,
 }
 
 /// What is wrong with a schema: a JSON Pointer into it, and a sentence for its author.
@@ -94,7 +98,8 @@ impl InputSchema {
         let facts = gate::check(&value).map_err(|fault| vec![fault])?;
         let (validator, prices) = compile::compile(&value, facts).map_err(|fault| vec![fault])?;
         let has_write_only = write_only::occurs(&value);
-        Ok(Self(Arc::new(Compiled { raw: raw.to_owned(), value, validator, prices, has_write_only })))
+        let footprint = compile::footprint(raw, facts, prices);
+        Ok(Self(Arc::new(Compiled { raw: raw.to_owned(), value, validator, prices, has_write_only, footprint })))
     }
 
     /// The text, byte for byte as it was written.
