@@ -18,6 +18,7 @@ mod calls;
 mod cancel;
 mod compatibility;
 mod crowd;
+mod distribution;
 mod handlers;
 mod hostile;
 mod idempotency;
