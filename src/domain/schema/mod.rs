@@ -22,7 +22,7 @@ use metered::{Counted, Metered};
 use serde_json::Value;
 use serde_json::value::RawValue;
 pub use shared::SharedSchemas;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The longest schema, in bytes of its text.
 pub const MAX_BYTES: usize = 64 * 1024;
@@ -46,7 +46,8 @@ pub struct InputSchema(Arc<Compiled>);
 
 struct Compiled {
     raw: Box<RawValue>,
-    value: Value,
+    /// Read from the text again when it is first needed: it takes as much as all the rest, and most tools are only listed.
+    value: OnceLock<Value>,
     validator: Validator<Counted>,
     prices: Prices,
     has_write_only: bool,
@@ -99,7 +100,8 @@ impl InputSchema {
         let (validator, prices) = compile::compile(&value, facts).map_err(|fault| vec![fault])?;
         let has_write_only = write_only::occurs(&value);
         let footprint = compile::footprint(raw, facts, prices);
-        Ok(Self(Arc::new(Compiled { raw: raw.to_owned(), value, validator, prices, has_write_only, footprint })))
+        let (raw, value) = (raw.to_owned(), OnceLock::new());
+        Ok(Self(Arc::new(Compiled { raw, value, validator, prices, has_write_only, footprint })))
     }
 
     /// The text, byte for byte as it was written.
@@ -107,9 +109,16 @@ impl InputSchema {
         &self.0.raw
     }
 
-    /// The schema as a value, keys in the order in which they were written.
+    /// The schema as a value, keys in the order in which they were written. It is kept from then on, for what is done with
+    /// every call.
     pub fn value(&self) -> &Value {
-        &self.0.value
+        self.0.value.get_or_init(|| self.to_value())
+    }
+
+    /// The same as a value of its own, which is not kept: for what is done once.
+    pub fn to_value(&self) -> Value {
+        // It was read before.
+        compile::read(&self.0.raw).unwrap_or_default()
     }
 
     /// An input as the log may have it: values that the schema calls `writeOnly` are `"***"`, and all of them are where it
@@ -118,7 +127,7 @@ impl InputSchema {
         if !self.0.has_write_only {
             return input.clone();
         }
-        let masked = meter::within(Budget::for_masking(), || write_only::masked(&self.0.value, input));
+        let masked = meter::within(Budget::for_masking(), || write_only::masked(self.value(), input));
         masked.unwrap_or_else(|Exhausted| write_only::all_masked(input))
     }
 
