@@ -80,25 +80,25 @@ impl InputSchema {
             }
             _ => Vec::new(),
         };
-        Self::build(raw, value, faults)
+        Self::build(raw, &value, faults)
     }
 
     /// Checks and compiles the schema of a tool's structured output. Any root is allowed.
     pub fn compile_output(raw: &RawValue) -> Result<Self, Vec<SchemaFault>> {
         let value = compile::read(raw).map_err(|fault| vec![fault])?;
-        Self::build(raw, value, Vec::new())
+        Self::build(raw, &value, Vec::new())
     }
 
-    fn build(raw: &RawValue, value: Value, mut faults: Vec<SchemaFault>) -> Result<Self, Vec<SchemaFault>> {
-        compile::check_draft(&value).map_err(|fault| vec![fault])?;
-        faults.extend(compile::broken_rules(&value));
-        faults.extend(words::hidden(&value));
+    fn build(raw: &RawValue, value: &Value, mut faults: Vec<SchemaFault>) -> Result<Self, Vec<SchemaFault>> {
+        compile::check_draft(value).map_err(|fault| vec![fault])?;
+        faults.extend(compile::broken_rules(value));
+        faults.extend(words::hidden(value));
         if !faults.is_empty() {
             return Err(faults);
         }
-        let facts = gate::check(&value).map_err(|fault| vec![fault])?;
-        let (validator, prices) = compile::compile(&value, facts).map_err(|fault| vec![fault])?;
-        let has_write_only = write_only::occurs(&value);
+        let facts = gate::check(value).map_err(|fault| vec![fault])?;
+        let (validator, prices) = compile::compile(value, facts).map_err(|fault| vec![fault])?;
+        let has_write_only = write_only::occurs(value);
         let footprint = compile::footprint(raw, facts, prices);
         let (raw, value) = (raw.to_owned(), OnceLock::new());
         Ok(Self(Arc::new(Compiled { raw, value, validator, prices, has_write_only, footprint })))
