@@ -217,6 +217,8 @@ impl AppState {
             connections_idle: connections.idle,
             connections_most: connections.most,
             snapshots: self.registries.count(),
+            schemas: self.store.schemas().count(),
+            schemas_compiled: self.store.schemas().compiled(),
             database_up: self.store.away_for().is_none(),
         })
     }

@@ -46,7 +46,7 @@ impl Installation {
         let needed = ["postgres", "initdb", "pg_basebackup", "pg_ctl"];
         let bin = folders.into_iter().rev().find(|bin| needed.iter().all(|program| bin.join(program).exists()));
         if bin.is_none() {
-            println!("skipped: no pg_basebackup beside postgres");
+            eprintln!("skipped: no pg_basebackup beside postgres");
         }
         let account = geteuid().is_root().then(|| User::from_name("postgres").unwrap().unwrap());
         Some(Self { bin: bin?, account })

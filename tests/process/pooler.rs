@@ -46,7 +46,7 @@ impl Bouncer {
             ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pgbouncer", "/opt/homebrew/bin/pgbouncer"];
         let found = found.map(PathBuf::from).into_iter().find(|program| program.exists());
         if found.is_none() {
-            println!("skipped: pgbouncer is not installed");
+            eprintln!("skipped: pgbouncer is not installed");
         }
         found
     }
