@@ -21,6 +21,7 @@ mod process;
 mod receiver;
 mod report;
 mod service;
+mod tenants;
 
 use std::process::ExitCode;
 
@@ -29,8 +30,11 @@ use futures_util::future::BoxFuture;
 
 type Measure = fn(bool) -> BoxFuture<'static, Section>;
 
-const SCENARIOS: [(&str, Measure); 2] =
-    [("hot", |quick| Box::pin(hot::measure(quick))), ("isolation", |quick| Box::pin(isolation::measure(quick)))];
+const SCENARIOS: [(&str, Measure); 3] = [
+    ("hot", |quick| Box::pin(hot::measure(quick))),
+    ("isolation", |quick| Box::pin(isolation::measure(quick))),
+    ("tenants", |quick| Box::pin(tenants::measure(quick))),
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();

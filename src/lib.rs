@@ -28,7 +28,8 @@
 //!
 //! - [`domain`]: what a tool, a handler, a call and an answer *are*. A [`domain::Tool`] exists only checked;
 //!   [`domain::ToolDraft::check`] is the one door. [`domain::InputSchema`] keeps its text byte for byte beside the compiled
-//!   validator. [`domain::ToolOptions`] is what we tell a provider, [`domain::Limits`] how we run a tool.
+//!   validator, and [`domain::SharedSchemas`] has stored tools with the same text share one. [`domain::ToolOptions`] is what
+//!   we tell a provider, [`domain::Limits`] how we run a tool.
 //! - [`mod@format`]: one file per wire format, three pure functions each: declare tools, find the calls in a reply, render
 //!   results. A renderer works on a copy of the options and takes what it understands; what is left over is reported as
 //!   dropped, so there is no list of supported options to keep in step.

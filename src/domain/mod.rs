@@ -36,7 +36,7 @@ pub use limits::Limits;
 pub use mismatch::Mismatch;
 pub use options::ToolOptions;
 pub use role::Role;
-pub use schema::InputSchema;
+pub use schema::{InputSchema, SharedSchemas};
 pub use shown::Shown;
 pub use tenant::{TenantFacts, TenantLimits, TenantName};
 pub use tool::{HandlerRef, Tool, ToolDraft, ToolName};

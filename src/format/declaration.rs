@@ -137,7 +137,8 @@ impl<'a> Draft<'a> {
     pub(super) fn adapted(&mut self, at: &str, adapted: Adapted) -> Value {
         let stored =
             if at == "/output_schema" { self.tool.output_schema.as_ref() } else { Some(&self.tool.input_schema) };
-        for change in adapted.changes.into_iter().map(|change| change.placed_in(stored)) {
+        let stored = stored.filter(|_| !adapted.changes.is_empty()).map(InputSchema::to_value);
+        for change in adapted.changes.into_iter().map(|change| change.placed_in(stored.as_ref())) {
             let place = format!("{at}{}", change.pointer);
             let said = |note: &Note| {
                 note.pointer.as_str() == place && note.detail == change.detail && note.effect == change.effect

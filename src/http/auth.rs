@@ -50,7 +50,7 @@ impl Access {
 struct Holder {
     id: String,
     role: Role,
-    tenant: Option<TenantFacts>,
+    tenant: Option<Arc<TenantFacts>>,
 }
 
 macro_rules! authority {
@@ -151,7 +151,7 @@ async fn held(parts: &Parts, state: &AppState, holder: Holder) -> Result<Access,
         }
     };
     tracing::Span::current().record("tenant.name", tenant.name.as_str());
-    Ok(Access { tenant: Arc::new(tenant), key_id: holder.id, role: holder.role, change })
+    Ok(Access { tenant, key_id: holder.id, role: holder.role, change })
 }
 
 fn require(role: Role, needed: Role) -> Result<(), Problem> {
@@ -168,10 +168,10 @@ fn named_tenant(headers: &HeaderMap) -> Result<Option<TenantName>, Problem> {
     name.map(Some).ok_or_else(|| Problem::not_found("tenant"))
 }
 
-async fn operated(state: &AppState, name: &TenantName) -> Result<TenantFacts, Problem> {
+async fn operated(state: &AppState, name: &TenantName) -> Result<Arc<TenantFacts>, Problem> {
     let ask = async {
         let row = store::tenants::get(&state.store, name).await?;
-        Ok(row.map(|row| TenantFacts { id: row.id, name: name.clone(), limits: row.limits.0 }))
+        Ok(row.map(|row| Arc::new(TenantFacts { id: row.id, name: name.clone(), limits: row.limits.0 })))
     };
     state.tenants.get(name, ask).await?.ok_or_else(|| Problem::not_found("tenant"))
 }

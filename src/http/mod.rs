@@ -43,7 +43,7 @@ pub use auth::Access;
 pub use listener::{Bounds, serve};
 pub use problem::{Code, Problem};
 pub use reference::document;
-pub use state::{AppState, Settings};
+pub use state::{AppState, Settings, Shared};
 
 use axum::extract::Request;
 use axum::middleware;

@@ -13,6 +13,7 @@ use crate::registry::{Registries, Registry};
 use crate::store::keys::StoredKey;
 use crate::store::{CallbackToken, Store};
 use crate::telemetry::{CallEnd, Levels, Metrics};
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -65,9 +66,20 @@ impl Default for Settings {
     }
 }
 
-/// What every request shares. Cheap to clone.
+/// What every request shares. As cheap to clone as one reference: every layer and every handler takes one for each request.
 #[derive(Clone)]
-pub struct AppState {
+pub struct AppState(Arc<Shared>);
+
+impl Deref for AppState {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+/// The parts of the service.
+pub struct Shared {
     pub(super) store: Store,
     pub(super) egress: Egress,
     pub(super) registries: Registries,
@@ -80,13 +92,13 @@ pub struct AppState {
     /// What may be the key of a public id.
     pub(super) keys: Remembered<String, Arc<Vec<StoredKey>>>,
     /// The tenants that operators act for.
-    pub(super) tenants: Remembered<TenantName, TenantFacts>,
+    pub(super) tenants: Remembered<TenantName, Arc<TenantFacts>>,
     pub(super) bad_keys: BadKeys,
     pub(super) body_timeout: Duration,
     pub(super) metrics: Metrics,
     pub(super) serves_metrics: bool,
     running: TaskTracker,
-    draining: Arc<AtomicBool>,
+    draining: AtomicBool,
 }
 
 impl AppState {
@@ -106,7 +118,7 @@ impl AppState {
         } = settings;
         let underway = Underway::start(store.clone(), public_url.as_deref(), lease_grace, metrics.clone());
         let registries = Registries::new(store.clone(), natives.entries(), cached_tenants).stale_for(stale_lists);
-        Self {
+        Self(Arc::new(Shared {
             registries: registries.measured_by(metrics.clone()),
             executor: Executor::new(egress.clone(), natives)
                 .measured_by(metrics.clone())
@@ -123,10 +135,10 @@ impl AppState {
             metrics,
             serves_metrics,
             running: TaskTracker::new(),
-            draining: Arc::default(),
+            draining: AtomicBool::default(),
             store,
             egress,
-        }
+        }))
     }
 
     /// Runs calls and logs them, in a task of their own: a caller that hangs up does not cut a call in half.
@@ -135,12 +147,12 @@ impl AppState {
             return Ok(Vec::new());
         }
         self.journal.is_open().await?;
-        let (executor, journal, metrics) = (self.executor.clone(), self.journal.clone(), self.metrics.clone());
+        let state = self.clone();
         let work = async move {
             let (tenant, request_id) = (request.registry.tenant().id, request.request_id.clone());
-            let executed = executor.run_noted(request, &origin).await;
-            count(&metrics, &origin, &executed);
-            journal.record(tenant, &request_id, &origin, &executed).await;
+            let executed = state.executor.run_noted(request, &origin).await;
+            count(&state.metrics, &origin, &executed);
+            state.journal.record(tenant, &request_id, &origin, &executed).await;
             executed
         };
         let task = self.running.spawn(work.instrument(tracing::Span::current()));
@@ -155,8 +167,8 @@ impl AppState {
         key: Key,
         render: Box<Render>,
     ) -> Result<Answer, Problem> {
-        let (executor, ledger) = (self.executor.clone(), self.ledger.clone());
-        let work = async move { Box::pin(ledger.run(&executor, request, &origin, key, &*render)).await };
+        let state = self.clone();
+        let work = async move { Box::pin(state.ledger.run(&state.executor, request, &origin, key, &*render)).await };
         let task = self.running.spawn(work.instrument(tracing::Span::current()));
         Ok(task.await.map_err(|why| Problem::internal(&why))??)
     }
@@ -168,8 +180,8 @@ impl AppState {
         token: CallbackToken,
         reported: Reported,
     ) -> Result<Receipt, Problem> {
-        let (executor, underway) = (self.executor.clone(), self.underway.clone());
-        let work = async move { executor.take_report(&underway, &registry, token, reported).await };
+        let state = self.clone();
+        let work = async move { state.executor.take_report(&state.underway, &registry, token, reported).await };
         let task = self.running.spawn(work.instrument(tracing::Span::current()));
         let receipt: Result<Receipt, NotTaken> = task.await.map_err(|why| Problem::internal(&why))?;
         Ok(receipt?)
@@ -205,6 +217,8 @@ impl AppState {
             connections_idle: connections.idle,
             connections_most: connections.most,
             snapshots: self.registries.count(),
+            schemas: self.store.schemas().count(),
+            schemas_compiled: self.store.schemas().compiled(),
             database_up: self.store.away_for().is_none(),
         })
     }

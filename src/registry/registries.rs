@@ -2,10 +2,12 @@
 
 use super::handler_key::HandlerKey;
 use super::snapshot::{Broken, Entry, Registry};
+use crate::domain::Handler;
 use crate::store::{self, Store, StoreError};
 use crate::telemetry::Metrics;
 use moka::future::Cache;
 use moka::policy::EvictionPolicy;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
@@ -147,7 +149,9 @@ impl Registries {
     pub async fn forget(&self, tenant: Uuid) {
         let drops = self.drops.get(&tenant).await.unwrap_or_default();
         self.drops.insert(tenant, drops + 1).await;
-        self.snapshots.invalidate(&tenant).await;
+        let Some(old) = self.snapshots.remove(&tenant).await else { return };
+        // The next snapshot has most of its tools again.
+        old.registry.entries().for_each(|entry| self.store.schemas().keep(&entry.tool));
     }
 
     /// The tools that are registered in code.
@@ -163,14 +167,15 @@ impl Registries {
         let loaded = loaded.map_err(|why| Some(Arc::new(why)))?.ok_or(None)?;
         let mut entries = self.native.as_ref().clone();
         let mut broken = Vec::new();
+        let mut handlers: HashMap<Uuid, (HandlerKey, Arc<Handler>)> = HashMap::new();
         for tool in loaded.tools {
             match tool {
-                Ok(tool) => entries.push(Arc::new(Entry {
-                    tool: tool.tool,
-                    version: tool.version,
-                    handler_key: HandlerKey::of(tool.handler_id, &tool.handler),
-                    handler: Arc::new(tool.handler),
-                })),
+                Ok(tool) => {
+                    let of = |handler| (HandlerKey::of(tool.handler_id, &handler), Arc::new(handler));
+                    let (handler_key, handler) = handlers.entry(tool.handler_id).or_insert_with(|| of(tool.handler));
+                    let (handler_key, handler) = (*handler_key, Arc::clone(handler));
+                    entries.push(Arc::new(Entry { tool: tool.tool, version: tool.version, handler_key, handler }));
+                }
                 Err(row) => {
                     tracing::error!(tenant.name = %loaded.tenant.name, tool.name = row.name, error = %row.error, "a stored tool was set aside");
                     broken.push(Broken { name: row.name, reason: row.error.to_string() });

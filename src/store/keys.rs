@@ -6,6 +6,7 @@ use super::scope::Scope;
 use super::session::Session;
 use super::{Page, PageRequest, Store, StoreError};
 use crate::domain::{AuditAction, AuditKind, KeyToken, Role, Shown, TenantFacts, TenantLimits, TenantName, key};
+use std::sync::Arc;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -28,7 +29,7 @@ pub struct KeyRow {
 #[derive(Clone, Debug)]
 pub struct StoredKey {
     /// Whose it is; `None` for an operator's.
-    pub tenant: Option<TenantFacts>,
+    pub tenant: Option<Arc<TenantFacts>>,
     /// What it may do.
     pub role: Role,
     /// What the database has of its secret.
@@ -204,11 +205,11 @@ pub async fn candidates(store: &Store, id: &str) -> Result<Vec<StoredKey>, Store
         let refuse = |reason: String| StoreError::inconsistent("keys", id, reason);
         let role = Role::parse(&row.role).ok_or_else(|| refuse(format!("unknown role {}", row.role)))?;
         let tenant = match (row.tenant_id, row.tenant, row.limits) {
-            (Some(id), Some(name), limits) => Some(TenantFacts {
+            (Some(id), Some(name), limits) => Some(Arc::new(TenantFacts {
                 id,
                 name: TenantName::parse(&name).map_err(refuse)?,
                 limits: limits.map(|limits| limits.0).unwrap_or_default(),
-            }),
+            })),
             _ => None,
         };
         found.push(StoredKey { tenant, role, hash: row.hash, expires_at: row.expires_at });

@@ -45,6 +45,7 @@ pub use session::Statements;
 pub use tool_row::BrokenRow;
 pub use writer::Writer;
 
+use crate::domain::SharedSchemas;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 use std::str::FromStr;
@@ -59,12 +60,13 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The records in which the pool says how long somebody waited for a connection: their target, and the field with the seconds.
 pub const WAITS: (&str, &str) = ("sqlx::pool::acquire", "acquired_after_secs");
-/// The database, with the keys that open its sealed columns. Cheap to clone.
+/// The database, with the keys that open its sealed columns and the schemas that its tools share. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     doors: Doors,
     vault: Arc<Vault>,
     availability: Arc<Availability>,
+    schemas: SharedSchemas,
 }
 
 /// The pool at a moment.
@@ -94,7 +96,7 @@ impl Store {
         let options = statements.over(PgConnectOptions::from_str(url)?.application_name("toolhook"));
         let availability = Availability::of(options.clone());
         match Doors::open(options.clone(), connections, statements, Arc::clone(&availability)).await {
-            Ok(doors) => Ok(Self { doors, vault: Arc::new(vault), availability }),
+            Ok(doors) => Ok(Self { doors, vault: Arc::new(vault), availability, schemas: SharedSchemas::default() }),
             Err(sqlx::Error::PoolTimedOut) => Err(Self::refusal(&options).await.into()),
             Err(error) => Err(error.into()),
         }
@@ -147,6 +149,11 @@ impl Store {
     /// Whether a connection stays one from one transaction to the next, as migrations need it.
     pub fn keeps_sessions(&self) -> bool {
         self.doors.keeps_sessions()
+    }
+
+    /// The compiled schemas of the tools that were read.
+    pub const fn schemas(&self) -> &SharedSchemas {
+        &self.schemas
     }
 
     /// How the pool is used now.

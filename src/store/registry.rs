@@ -92,11 +92,16 @@ impl Row {
         };
         let version = self.version.ok_or_else(|| absent("version"))?;
         let runs = handler.handler.clone();
-        Ok(LoadedTool { tool: content.into_tool(handler_ref(handler)?)?, version, handler_id, handler: runs })
+        Ok(LoadedTool {
+            tool: content.into_tool(handler_ref(handler)?, &store.schemas)?,
+            version,
+            handler_id,
+            handler: runs,
+        })
     }
 }
 
-/// Loads a tenant's tools; `None` if there is no such tenant. Compiles schemas, which takes its time for many.
+/// Loads a tenant's tools; `None` if there is no such tenant. Compiles schemas that are not known, which takes its time for many.
 pub async fn load(store: &Store, tenant: Uuid) -> Result<Option<Loaded>, StoreError> {
     let rows = sqlx::query_as!(
         Row,

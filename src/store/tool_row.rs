@@ -4,7 +4,7 @@ use super::StoreError;
 use super::handlers::HandlerRow;
 use super::json::Json;
 use crate::domain::schema::SchemaFault;
-use crate::domain::{HandlerName, HandlerRef, InputSchema, Limits, Tool, ToolName, ToolOptions};
+use crate::domain::{HandlerName, HandlerRef, InputSchema, Limits, SharedSchemas, Tool, ToolName, ToolOptions};
 use serde_json::value::RawValue;
 
 /// A row that cannot be read.
@@ -57,20 +57,16 @@ impl Content {
     }
 
     /// The tool that these columns stand for, run by `handler`.
-    pub(super) fn into_tool(self, handler: HandlerRef) -> Result<Tool, StoreError> {
+    pub(super) fn into_tool(self, handler: HandlerRef, schemas: &SharedSchemas) -> Result<Tool, StoreError> {
         let refuse = |reason: String| StoreError::inconsistent("tools", &self.name, reason);
-        let compiled = |raw: &RawValue, compile: fn(&RawValue) -> Result<InputSchema, Vec<SchemaFault>>| {
+        let opened = |found: Result<InputSchema, Vec<SchemaFault>>| {
             let told = |fault: SchemaFault| format!("schema {}: {}", fault.pointer, fault.detail);
-            compile(raw).map_err(|faults| refuse(faults.into_iter().map(told).collect::<Vec<_>>().join("; ")))
+            found.map_err(|faults| refuse(faults.into_iter().map(told).collect::<Vec<_>>().join("; ")))
         };
         Ok(Tool {
             name: ToolName::parse(&self.name).ok_or_else(|| refuse(ToolName::EXPECTED.to_owned()))?,
-            input_schema: compiled(&self.input_schema.0, InputSchema::compile)?,
-            output_schema: self
-                .output_schema
-                .as_ref()
-                .map(|raw| compiled(&raw.0, InputSchema::compile_output))
-                .transpose()?,
+            input_schema: opened(schemas.input(&self.input_schema.0))?,
+            output_schema: self.output_schema.as_ref().map(|raw| opened(schemas.output(&raw.0))).transpose()?,
             description: self.description,
             handler,
             options: self.options.0,

@@ -4,7 +4,7 @@ use super::handlers::Sealed;
 use super::json::{Json, JsonText};
 use super::session::Session;
 use super::tool_row::{Content, handler_ref};
-use super::{Page, PageRequest, Store, StoreError, Vault};
+use super::{Page, PageRequest, Store, StoreError};
 use crate::domain::{HandlerName, HandlerRef, Tool, ToolName};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -44,7 +44,7 @@ struct Row {
 const TABLE: &str = "tool_versions";
 
 impl Row {
-    fn open(self, vault: &Vault, tenant: Uuid) -> Result<VersionRow, StoreError> {
+    fn open(self, store: &Store, tenant: Uuid) -> Result<VersionRow, StoreError> {
         let refuse = |reason: &str| StoreError::inconsistent(TABLE, &self.name, reason);
         let handler = if let Some(name) = &self.handler_name {
             HandlerRef::Named(HandlerName::parse(name).ok_or_else(|| refuse(HandlerName::EXPECTED))?)
@@ -64,7 +64,7 @@ impl Row {
                 created_at: self.created_at,
                 updated_at: self.created_at,
             };
-            handler_ref(sealed.open(vault, tenant)?)?
+            handler_ref(sealed.open(&store.vault, tenant)?)?
         };
         let name = self.name;
         let content = Content {
@@ -77,7 +77,11 @@ impl Row {
             enabled: self.enabled,
             name,
         };
-        Ok(VersionRow { tool: content.into_tool(handler)?, version: self.version, created_at: self.created_at })
+        Ok(VersionRow {
+            tool: content.into_tool(handler, &store.schemas)?,
+            version: self.version,
+            created_at: self.created_at,
+        })
     }
 }
 
@@ -106,7 +110,7 @@ pub async fn list(
     let mut reading = store.scoped(tenant).await?;
     let page = Page::of(rows.fetch_all(&mut *reading).await?, page.limit);
     reading.commit().await?;
-    let rows: Result<Vec<_>, _> = page.rows.into_iter().map(|row| row.open(&store.vault, tenant)).collect();
+    let rows: Result<Vec<_>, _> = page.rows.into_iter().map(|row| row.open(store, tenant)).collect();
     Ok(Page { rows: rows?, more: page.more })
 }
 
@@ -128,7 +132,7 @@ pub async fn get(store: &Store, tenant: Uuid, tool: &ToolName, version: i32) -> 
     let mut reading = store.scoped(tenant).await?;
     let found = found.fetch_optional(&mut *reading).await?;
     reading.commit().await?;
-    found.map(|row| row.open(&store.vault, tenant)).transpose()
+    found.map(|row| row.open(store, tenant)).transpose()
 }
 
 /// Keeps a version, inside the transaction that made it.

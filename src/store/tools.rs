@@ -5,7 +5,7 @@ use super::handlers::{self, Sealed};
 use super::json::{Json, JsonText};
 use super::session::Session;
 use super::tool_row::{BrokenRow, Content, handler_ref};
-use super::{Conflict, Page, PageRequest, Store, StoreError, Vault, tenants, tool_versions};
+use super::{Conflict, Page, PageRequest, Store, StoreError, tenants, tool_versions};
 use crate::domain::handler::HandlerSecrets;
 use crate::domain::{AuditAction, AuditKind, Handler, HandlerRef, Shown, Tool, ToolName};
 use secrecy::ExposeSecret;
@@ -68,7 +68,7 @@ struct Joined {
 const TABLE: &str = "tools";
 
 impl Joined {
-    fn open(self, vault: &Vault, tenant: Uuid) -> Result<ToolRow, StoreError> {
+    fn open(self, store: &Store, tenant: Uuid) -> Result<ToolRow, StoreError> {
         let sealed = Sealed {
             id: self.handler_id,
             name: self.handler_name,
@@ -81,7 +81,7 @@ impl Joined {
             created_at: self.created_at,
             updated_at: self.updated_at,
         };
-        let handler = sealed.open(vault, tenant)?;
+        let handler = sealed.open(&store.vault, tenant)?;
         let name = self.name;
         let content = Content {
             description: self.description,
@@ -97,7 +97,7 @@ impl Joined {
             version: self.version,
             handler_id: handler.id,
             owned_secrets: handler.name.is_none().then(|| handler.handler.secrets.clone()),
-            tool: content.into_tool(handler_ref(handler)?)?,
+            tool: content.into_tool(handler_ref(handler)?, &store.schemas)?,
             created_at: self.created_at,
             updated_at: self.updated_at,
         })
@@ -122,14 +122,14 @@ pub async fn version(store: &Store, tenant: Uuid, name: &ToolName) -> Result<Opt
     Ok(found)
 }
 
-/// Opens rows, each by itself. Compiles schemas, which takes its time for many.
+/// Opens rows, each by itself. Compiles schemas that are not known, which takes its time for many.
 async fn opened(
     store: &Store,
     tenant: Uuid,
     rows: impl IntoIterator<Item = Joined> + Send + 'static,
 ) -> Result<Vec<Result<ToolRow, StoreError>>, StoreError> {
     let store = store.clone();
-    let work = move || rows.into_iter().map(|row| row.open(&store.vault, tenant)).collect();
+    let work = move || rows.into_iter().map(|row| row.open(&store, tenant)).collect();
     tokio::task::spawn_blocking(work).await.map_err(|e| StoreError::inconsistent(TABLE, tenant, e))
 }
 
@@ -217,6 +217,7 @@ pub async fn insert(store: &Store, tenant: Uuid, tool: &Tool, most: u32, change:
     let what = altered(&tool.name, AuditAction::Created, 1, None, Some(tool))?;
     audit::append(&mut tx, tenant, change, &what).await?;
     tx.commit().await?;
+    store.schemas.learn(tool);
     Ok(())
 }
 
@@ -270,6 +271,7 @@ pub async fn update(store: &Store, tenant: Uuid, seen: i32, tool: &Tool, change:
     let what = altered(&tool.name, AuditAction::Updated, version, Some(&now.tool), Some(tool))?;
     audit::append(&mut tx, tenant, change, &what).await?;
     tx.commit().await?;
+    store.schemas.learn(tool);
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Seconds: from an answer out of memory to the longest call.
@@ -61,6 +62,8 @@ catalogue! {
     snapshot_loads: Family<Outcome, Counter> = Family::default(), "registry_loads", "Times that a tenant's tools were loaded";
     snapshot_load: Histogram = work(), "registry_load_duration_seconds", "What loading a tenant's tools took";
     snapshots: Gauge = Gauge::default(), "registry_snapshots", "Tenants whose tools are in memory";
+    schemas: Gauge = Gauge::default(), "schemas", "Compiled schemas in memory; tools whose schemas are the same text share one";
+    schemas_compiled: Counter = Counter::default(), "schemas_compiled", "Schemas of stored tools that were compiled as they were read";
     listening: Gauge = Gauge::default(), "registry_listening", "Whether changes on other replicas are heard at once: 1 or 0, when they are asked for each second";
     reaped: Counter = Counter::default(), "calls_given_up", "Calls that were left behind: their lease or their time for a report ran out";
     stale_lists: Counter = Counter::default(), "stale_lists", "Lists that were served while the database was away";
@@ -84,6 +87,10 @@ pub struct Levels {
     pub connections_most: u32,
     /// Tenants whose tools are in memory.
     pub snapshots: u64,
+    /// Compiled schemas in memory.
+    pub schemas: usize,
+    /// How many were compiled so far as tools were read.
+    pub schemas_compiled: u64,
     /// Whether the database answered when it was last asked.
     pub database_up: bool,
 }
@@ -214,6 +221,8 @@ impl Metrics {
         all.connections.get_or_create(&State { state: "idle" }).set(number(levels.connections_idle));
         all.connections_most.set(levels.connections_most.into());
         all.snapshots.set(i64::try_from(levels.snapshots).unwrap_or(i64::MAX));
+        all.schemas.set(number(levels.schemas));
+        all.schemas_compiled.inner().store(levels.schemas_compiled, Ordering::Relaxed);
         all.database_up.set(levels.database_up.into());
         let mut text = String::new();
         // Writing to a text cannot fail.

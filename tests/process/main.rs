@@ -20,5 +20,6 @@ mod rotation;
 mod serve;
 mod stopping;
 mod telemetry;
+mod upgrade;
 mod walls;
 mod webhook;

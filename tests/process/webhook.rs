@@ -28,6 +28,15 @@ pub(crate) struct Webhook {
 impl Webhook {
     /// Answers every POST with this text.
     pub(crate) fn start(answer: &'static str) -> Self {
+        Self::that("200 OK", answer)
+    }
+
+    /// Takes every call, and answers none.
+    pub(crate) fn that_takes() -> Self {
+        Self::that("202 Accepted", "")
+    }
+
+    fn that(status: &'static str, answer: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let posted = Arc::new(Mutex::new(Vec::new()));
@@ -35,7 +44,7 @@ impl Webhook {
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 let kept = Arc::clone(&kept);
-                thread::spawn(move || while serve(&connection, answer, &kept).is_some() {});
+                thread::spawn(move || while serve(&connection, (status, answer), &kept).is_some() {});
             }
         });
         Self { url, posted }
@@ -47,7 +56,7 @@ impl Webhook {
     }
 }
 
-fn serve(connection: &TcpStream, answer: &str, kept: &Mutex<Vec<Posted>>) -> Option<()> {
+fn serve(connection: &TcpStream, (status, answer): (&str, &str), kept: &Mutex<Vec<Posted>>) -> Option<()> {
     let mut reader = BufReader::new(connection);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -60,5 +69,5 @@ fn serve(connection: &TcpStream, answer: &str, kept: &Mutex<Vec<Posted>>) -> Opt
     kept.lock().unwrap().push(posted);
     let mut connection = connection;
     let length = answer.len();
-    write!(connection, "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: {length}\r\n\r\n{answer}").ok()
+    write!(connection, "HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {length}\r\n\r\n{answer}").ok()
 }

@@ -15,6 +15,8 @@ use std::thread;
 const PATTERN_BYTES: usize = 256 * 1024;
 /// Up to how many bytes a compiled pattern is taken for an ordinary one.
 const SMALL_PATTERN_BYTES: usize = 16 * 1024;
+/// About how many bytes a byte of a schema's text becomes.
+const BYTES_PER_BYTE: usize = 32;
 /// How many levels the compiler, which recurses over them, is trusted with on any thread's stack. (In a debug build 250
 /// levels take more than a mebibyte.)
 const ORDINARY_LEVELS: usize = 96;
@@ -53,12 +55,19 @@ fn build(schema: &Value, facts: Facts) -> Result<(Validator<Counted>, Prices), S
             .build(schema)
     };
     let Facts { weight, patterns, repeated, .. } = facts;
-    let prices = |large_patterns: bool| Prices { weight, patterns, large_patterns, repeated };
+    let prices = |large_patterns: bool| Prices { weight, patterns: patterns > 0, large_patterns, repeated };
     if let Ok(validator) = with(SMALL_PATTERN_BYTES) {
         return Ok((validator, prices(false)));
     }
     let built = with(PATTERN_BYTES).map(|validator| (validator, prices(true)));
     built.map_err(|error| SchemaFault::at(error.instance_path().to_string(), unbuildable(&error)))
+}
+
+/// About how many bytes a compiled schema takes: rather too many than too few.
+pub(super) fn footprint(raw: &RawValue, facts: Facts, prices: Prices) -> usize {
+    let pattern = if prices.large_patterns { PATTERN_BYTES } else { SMALL_PATTERN_BYTES };
+    // A pattern is there as what was compiled, and as what its matches fill in.
+    raw.get().len() * BYTES_PER_BYTE + facts.patterns * pattern * 2
 }
 
 /// Reads a schema's text.

@@ -13,8 +13,8 @@ use serde_json::Value;
 pub(super) struct Facts {
     /// How many places a check may pass on the way through the schema once, references followed.
     pub(super) weight: u64,
-    /// Whether it has patterns, of texts or of names.
-    pub(super) patterns: bool,
+    /// How many patterns it has, of texts or of names.
+    pub(super) patterns: usize,
     /// The most bytes of one keyword that says what a value has to be.
     pub(super) repeated: u64,
     /// How many schemas may be inside each other while the compiler is at work: it follows a reference at once as long
@@ -42,7 +42,7 @@ pub(super) fn check(root: &Value) -> Result<Facts, SchemaFault> {
         return Err(SchemaFault::at("", detail));
     }
     let compiler_levels = found.depth.saturating_mul(1 + references.min(NESTED_REFERENCES));
-    Ok(Facts { weight, patterns: found.patterns > 0, repeated: found.repeated, compiler_levels })
+    Ok(Facts { weight, patterns: found.patterns, repeated: found.repeated, compiler_levels })
 }
 
 /// Weight and depth of every place, each found out once. What is met while it is still being looked into is a circle,

@@ -8,6 +8,7 @@ pub mod keywords;
 pub mod meter;
 mod metered;
 mod places;
+mod shared;
 mod unique;
 mod words;
 mod write_only;
@@ -20,7 +21,8 @@ use meter::{Budget, Exhausted, Prices, Stop};
 use metered::{Counted, Metered};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use std::sync::Arc;
+pub use shared::SharedSchemas;
+use std::sync::{Arc, OnceLock};
 
 /// The longest schema, in bytes of its text.
 pub const MAX_BYTES: usize = 64 * 1024;
@@ -44,10 +46,13 @@ pub struct InputSchema(Arc<Compiled>);
 
 struct Compiled {
     raw: Box<RawValue>,
-    value: Value,
+    /// Read from the text again when it is first needed: it takes as much as all the rest, and most tools are only listed.
+    value: OnceLock<Value>,
     validator: Validator<Counted>,
     prices: Prices,
     has_write_only: bool,
+    /// About how many bytes this takes.
+    footprint: usize,
 }
 
 /// What is wrong with a schema: a JSON Pointer into it, and a sentence for its author.
@@ -75,26 +80,28 @@ impl InputSchema {
             }
             _ => Vec::new(),
         };
-        Self::build(raw, value, faults)
+        Self::build(raw, &value, faults)
     }
 
     /// Checks and compiles the schema of a tool's structured output. Any root is allowed.
     pub fn compile_output(raw: &RawValue) -> Result<Self, Vec<SchemaFault>> {
         let value = compile::read(raw).map_err(|fault| vec![fault])?;
-        Self::build(raw, value, Vec::new())
+        Self::build(raw, &value, Vec::new())
     }
 
-    fn build(raw: &RawValue, value: Value, mut faults: Vec<SchemaFault>) -> Result<Self, Vec<SchemaFault>> {
-        compile::check_draft(&value).map_err(|fault| vec![fault])?;
-        faults.extend(compile::broken_rules(&value));
-        faults.extend(words::hidden(&value));
+    fn build(raw: &RawValue, value: &Value, mut faults: Vec<SchemaFault>) -> Result<Self, Vec<SchemaFault>> {
+        compile::check_draft(value).map_err(|fault| vec![fault])?;
+        faults.extend(compile::broken_rules(value));
+        faults.extend(words::hidden(value));
         if !faults.is_empty() {
             return Err(faults);
         }
-        let facts = gate::check(&value).map_err(|fault| vec![fault])?;
-        let (validator, prices) = compile::compile(&value, facts).map_err(|fault| vec![fault])?;
-        let has_write_only = write_only::occurs(&value);
-        Ok(Self(Arc::new(Compiled { raw: raw.to_owned(), value, validator, prices, has_write_only })))
+        let facts = gate::check(value).map_err(|fault| vec![fault])?;
+        let (validator, prices) = compile::compile(value, facts).map_err(|fault| vec![fault])?;
+        let has_write_only = write_only::occurs(value);
+        let footprint = compile::footprint(raw, facts, prices);
+        let (raw, value) = (raw.to_owned(), OnceLock::new());
+        Ok(Self(Arc::new(Compiled { raw, value, validator, prices, has_write_only, footprint })))
     }
 
     /// The text, byte for byte as it was written.
@@ -102,9 +109,16 @@ impl InputSchema {
         &self.0.raw
     }
 
-    /// The schema as a value, keys in the order in which they were written.
+    /// The schema as a value, keys in the order in which they were written. It is kept from then on, for what is done with
+    /// every call.
     pub fn value(&self) -> &Value {
-        &self.0.value
+        self.0.value.get_or_init(|| self.to_value())
+    }
+
+    /// The same as a value of its own, which is not kept: for what is done once.
+    pub fn to_value(&self) -> Value {
+        // It was read before.
+        compile::read(&self.0.raw).unwrap_or_default()
     }
 
     /// An input as the log may have it: values that the schema calls `writeOnly` are `"***"`, and all of them are where it
@@ -113,7 +127,7 @@ impl InputSchema {
         if !self.0.has_write_only {
             return input.clone();
         }
-        let masked = meter::within(Budget::for_masking(), || write_only::masked(&self.0.value, input));
+        let masked = meter::within(Budget::for_masking(), || write_only::masked(self.value(), input));
         masked.unwrap_or_else(|Exhausted| write_only::all_masked(input))
     }
 

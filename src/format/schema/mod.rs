@@ -46,9 +46,9 @@ pub(super) struct Change {
 
 impl Change {
     /// The difference at a place that the stored schema has: a pass may work on what an earlier one has moved.
-    pub(super) fn placed_in(mut self, stored: Option<&InputSchema>) -> Self {
+    pub(super) fn placed_in(mut self, stored: Option<&Value>) -> Self {
         let mut place = self.pointer.as_str();
-        while !place.is_empty() && stored.is_none_or(|stored| stored.value().pointer(place).is_none()) {
+        while !place.is_empty() && stored.is_none_or(|stored| stored.pointer(place).is_none()) {
             place = place.rsplit_once('/').map_or("", |(parent, _)| parent);
         }
         if place.len() < self.pointer.as_str().len() {
@@ -61,7 +61,7 @@ impl Change {
 
 impl Adapted {
     fn new(schema: &InputSchema) -> Self {
-        Self { schema: schema.value().clone(), changes: Vec::new() }
+        Self { schema: schema.to_value(), changes: Vec::new() }
     }
 
     fn change(&mut self, pointer: Pointer, effect: Effect, detail: impl Into<String>) {
@@ -91,7 +91,8 @@ pub(super) fn mcp(schema: &InputSchema) -> Adapted {
 /// For MCP's output: the same, and the root is an object's, as revisions before 2026-07-28 want it (**S**). `None` if it
 /// is not.
 pub(super) fn mcp_output(schema: &InputSchema) -> Option<Adapted> {
-    let root = schema.value().as_object()?;
+    let root = schema.to_value();
+    let root = root.as_object()?;
     if root.get("type").is_some_and(|kind| kind != "object") {
         return None;
     }
@@ -115,7 +116,7 @@ pub(super) fn json_schema(schema: &InputSchema) -> Adapted {
 /// The same for Anthropic and for Bedrock, with names of properties that Anthropic takes.
 pub(super) fn anthropic(schema: &InputSchema) -> Adapted {
     let mut adapted = json_schema(schema);
-    names::rename(&mut adapted, schema.value(), NameRule::Anthropic);
+    names::rename(&mut adapted, &schema.to_value(), NameRule::Anthropic);
     adapted
 }
 
@@ -136,7 +137,7 @@ pub(super) fn gemini(schema: &InputSchema) -> Option<Adapted> {
     let mut adapted = json_schema(schema);
     references::inline(&mut adapted);
     gemini::narrow_keywords(&mut adapted);
-    names::rename(&mut adapted, schema.value(), NameRule::Gemini);
+    names::rename(&mut adapted, &schema.to_value(), NameRule::Gemini);
     let root = adapted.schema.as_object()?;
     let takes_any = root.get("additionalProperties").is_some_and(|rest| *rest != json!(false));
     if !root.contains_key("properties") && !takes_any {
