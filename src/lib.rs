@@ -35,7 +35,8 @@
 //!   dropped, so there is no list of supported options to keep in step.
 //! - [`store`]: SQL only. A public function is one business fact in one transaction, and the tenant comes first in its
 //!   arguments. A transaction takes a role as it begins, that of its tenant or that of the system, and row-level security holds
-//!   it there; the pool has no other door (`store/scope.rs`, [`store::walls`]). Secrets are sealed by [`store::Vault`], bound to table,
+//!   it there; the pool has no other door (`store/scope.rs`, [`store::walls`]). A connection fails once the database's address leads to another server,
+//!   and sends statements as the pooler in between needs it ([`store::Statements`]). Secrets are sealed by [`store::Vault`], bound to table,
 //!   column, tenant and row. Which constraint refused a write decides what the conflict is. A write takes a [`store::Change`], who
 //!   does it, and adds to the [audit trail](store::audit) in its own transaction.
 //! - [`egress`]: the one HTTP client. Authors write URLs, so it checks the URL, every answer of the resolver, and the

@@ -49,13 +49,17 @@ have_postgres() {
 # Crates with C in them (ring) need a compiler, and Rust itself links with it.
 have_compiler() { command -v cc >/dev/null && printf '#include <stdlib.h>\n' | cc -E - >/dev/null 2>&1; }
 
-# ensure [postgres] [compiler]: installs what is missing of them, where this is Debian or its kin and we may; else says what to
+# The pooler that some tests put in front of Postgres.
+have_pgbouncer() { command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ]; }
+
+# ensure [postgres] [compiler] [pgbouncer]: installs what is missing of them, where this is Debian or its kin and we may; else says what to
 # install and ends.
 ensure() {
   local need packages=() prefix
   for need in "$@"; do
     case $need in
       postgres) have_postgres || packages+=(postgresql) ;;
+      pgbouncer) have_pgbouncer || packages+=(pgbouncer) ;;
       compiler) have_compiler || packages+=(gcc libc6-dev) ;;
       *) die "ensure: what is $need?" ;;
     esac
@@ -80,3 +84,6 @@ ensure() {
     "have_$need" || die "the $need that apt-get installed is not usable (Postgres has to be $oldest_postgres or newer)."
   done
 }
+
+# wish [pgbouncer]: the same for what the tests can do without; those that need it say that they are skipped.
+wish() { (ensure "$@") || say "going on without $*"; }

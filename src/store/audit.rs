@@ -206,8 +206,9 @@ pub async fn list(
 ) -> Result<Page<AuditRow>, StoreError> {
     let rows = sqlx::query_as!(
         Row,
-        "select * from audit
-         where tenant_id = $1 and ($2::bigint is null or sequence < $2) and ($3::text is null or kind = $3)
+        "select tenant_id, sequence, at, actor, role, request_id, kind, name, action, version, tenant_chain, before_hash, after_hash,
+           changed, secrets_changed, previous_hash, hash
+         from audit where tenant_id = $1 and ($2::bigint is null or sequence < $2) and ($3::text is null or kind = $3)
            and ($4::text is null or name = $4) and ($5::text is null or action = $5) and ($6::text is null or actor = $6)
            and ($7::timestamptz is null or at >= $7) and ($8::timestamptz is null or at < $8)
          order by sequence desc limit $9",
@@ -278,7 +279,9 @@ pub async fn verify(store: &Store, chain: Uuid) -> Result<Result<Whole, Broken>,
     loop {
         let rows = sqlx::query_as!(
             Row,
-            "select * from audit where tenant_id = $1 and sequence > $2 order by sequence limit $3",
+            "select tenant_id, sequence, at, actor, role, request_id, kind, name, action, version, tenant_chain, before_hash, after_hash,
+           changed, secrets_changed, previous_hash, hash
+             from audit where tenant_id = $1 and sequence > $2 order by sequence limit $3",
             chain,
             last.rows,
             BATCH

@@ -186,10 +186,8 @@ fn takes_over(fate: Fate) {
     pair.lose_primary(fate);
     without_a_primary(&replicas[0], &caller);
     pair.promote();
-    let promoted = Instant::now();
     until(&replicas[0], "calls work", AGAIN, || caller.call(None).is_ok_and(|answer| answer.status == 200));
     until(&replicas[1], "calls work", AGAIN, || other.call(None).is_ok_and(|answer| answer.status == 200));
-    eprintln!("{fate:?}: calls work {:?} after the promotion", promoted.elapsed());
     let (before, began) = (crowd.answered.load(Ordering::SeqCst), Instant::now());
     while crowd.answered.load(Ordering::SeqCst) < before + 100 {
         assert!(began.elapsed() < AGAIN, "callers are not answered any more: {}", replicas[0].logged());
